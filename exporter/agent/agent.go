@@ -113,6 +113,7 @@ type Agent struct {
 	running  map[string]*task // by key
 	unexport func()           // ends the series of the calibration
 	labels   pathlabel.Series
+	warned   map[string]bool // warnings of the configuration that are in the log
 
 	mu        sync.Mutex   // guards the fields below
 	next      func() error // the requested reload that has not begun; nil: none
@@ -225,13 +226,10 @@ func (a *Agent) begin(ctx context.Context) {
 	a.ctx, a.started = ctx, time.Now().UTC()
 	a.mu.Unlock()
 	a.apply(a.inForce)
-	zone := localzone.Host()
-	if err := zone.Check(); err != nil {
-		a.log.Warn("Windows of load tests and days of quotas are in UTC", "err", err)
-	}
+	a.warn(a.inForce)
 	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", len(a.inForce.paths),
 		"probes", len(a.inForce.jobs), "watchers", len(a.inForce.watchers.watchers), "addresses", strings.Join(a.addresses(), ", "),
-		"time_zone", zone.Name(time.Now()))
+		"time_zone", localzone.Host().Name(time.Now()))
 }
 
 // addresses are all on which this program listens, by the configuration.
@@ -376,6 +374,18 @@ func (a *Agent) runReload() error {
 	return a.reload()
 }
 
+// warn logs the warnings of a plan that the one before it did not have.
+func (a *Agent) warn(p *plan) {
+	told := a.warned
+	a.warned = map[string]bool{}
+	for _, w := range p.summary.Warnings {
+		text := w.Key + " " + w.Text
+		if a.warned[text] = true; !told[text] {
+			a.log.Warn("Configuration accepted with a warning", "warning", w)
+		}
+	}
+}
+
 // reload runs one reload; the caller holds reloading.
 func (a *Agent) reload() error {
 	a.notify(reloadingState())
@@ -389,10 +399,11 @@ func (a *Agent) reload() error {
 		a.reloadErr = err
 		a.mu.Unlock()
 		a.setGauge(metric.ConfigReloadSuccess, 0)
-		a.log.Error("Configuration not reloaded, the previous one stays in force", "err", err)
+		a.log.Error("Configuration not reloaded, the previous one is still used", "err", err)
 		return err
 	}
 	kept := a.apply(p)
+	a.warn(p)
 	a.log.Info("Configuration reloaded", "paths", len(p.paths), "probes", len(p.jobs), "probes_kept", kept)
 	return nil
 }

@@ -23,12 +23,15 @@ const (
 // failed is the state of all that does not run, in words.
 const failed = "failed, will be tried again"
 
+// Disabled reports that one-way delays are not measured, by the configuration: that is no fault.
+func (c ClockStatus) Disabled() bool { return c.Source == "none" }
+
 // Brief is the state of the clock in a few words.
 func (c ClockStatus) Brief() (h Health, words string) {
 	switch {
 	case c.Trusted:
 		return Up, c.State
-	case c.Source == "none":
+	case c.Disabled():
 		return Starting, c.State
 	}
 	return Impaired, c.State

@@ -38,7 +38,9 @@ type plan struct {
 	calibration *calibration.Table
 	links       map[string][]string // the configured links of paths that have some
 	summary     Summary
-	jobs        []job // of all probes, in the order of the configuration
+	// unmade are warnings of a directory of state that an agent makes when it starts.
+	unmade config.Problems
+	jobs   []job // of all probes, in the order of the configuration
 
 	tasks   []*task         // all tasks: running and new ones
 	adopted map[*task]*task // running tasks, by the new tasks whose secrets they get

@@ -27,7 +27,7 @@ type Summary struct {
 	// Modules are those of on-demand probes.
 	Modules               int
 	Reflector, LoadServer bool
-	// Warnings have places as errors have, but the configuration is in force with them.
+	// Warnings have places as errors have, but the configuration is accepted with them.
 	Warnings config.Problems
 }
 
@@ -55,6 +55,7 @@ func Check(o Options) (Summary, []PathSummary, error) {
 	for i := range p.paths {
 		p.paths[i].Probes = probes[p.paths[i].Name]
 	}
+	p.summary.Warnings = slices.Concat(p.summary.Warnings, p.unmade).Sort()
 	return p.summary, p.paths, nil
 }
 
@@ -64,7 +65,8 @@ func summarize(c *config.Config, p *plan) Summary {
 		Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs), Watchers: len(p.watchers.watchers), Modules: len(p.onDemand.Modules),
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
-	s.Warnings = slices.Concat(warnZone(c), p.warnState(c), warnPeers(c), p.warnLinks(c)).Sort()
+	p.unmade = p.warnState(c)
+	s.Warnings = slices.Concat(warnZone(c), warnPeers(c), p.warnLinks(c)).Sort()
 	return s
 }
 
@@ -134,8 +136,8 @@ func (p *plan) uses(c *config.Config) (all []use) {
 func (p *plan) checkQuotas(c *config.Config) (found config.Problems) {
 	for _, u := range p.uses(c) {
 		if quota := p.shared.quotaOf(u.Link); quota > 0 && u.Bytes > quota {
-			found = append(found, u.place.Problem("", fmt.Sprintf("needs %s for a run, and the quota of link %s is %s a day: every run would be skipped; raise quota_bytes, or lower the bytes of a run",
-				units.Bytes.Format(float64(u.Bytes)), u.Link, units.Bytes.Format(float64(quota)))))
+			need, limit := units.DistinctBytes(u.Bytes, quota)
+			found = append(found, u.place.Problem("", fmt.Sprintf("needs %s for a run, and the quota of link %s is %s a day: every run would be skipped; raise quota_bytes, or lower the bytes of a run", need, u.Link, limit)))
 		}
 	}
 	return found
@@ -149,7 +151,7 @@ func (p *plan) warnLinks(c *config.Config) (found config.Problems) {
 		links[u.Link] = append(links[u.Link], u)
 	}
 	for _, name := range slices.Sorted(maps.Keys(links)) {
-		found = append(found, warnLink(name, links[name], p.shared.quotaOf(name) > 0)...)
+		found = append(found, warnLink(name, links[name], p.shared.quotaOf(name))...)
 	}
 	warned := map[string]bool{}
 	paths := p.pathLinks()
@@ -192,13 +194,19 @@ func names(all []use) string {
 	return text
 }
 
-// warnLink warns of the load tests of one link.
-func warnLink(link string, all []use, limited bool) (found config.Problems) {
-	share := 0.0
+// warnLink warns of the load tests of one link; a quota of 0 is none.
+func warnLink(link string, all []use, quota int64) (found config.Problems) {
+	share, runs, bytes := 0.0, 0, 0.0
 	for _, u := range all {
 		share += u.Share
+		runs += u.Runs
+		bytes += float64(u.Runs) * float64(u.Bytes)
 	}
-	if !limited {
+	if quota > 0 && bytes > float64(quota) {
+		found = append(found, all[0].place.Problem("", fmt.Sprintf("plans, with all tests of its link, %s of up to %s a day in all (%s), and the quota of link %s is %s a day: it allows %d of %d runs of that size, the rest is skipped; raise quota_bytes or every, or lower the bytes of a run",
+			units.Counted(runs, "run", "runs"), units.Bytes.Format(bytes), names(all), link, units.Bytes.Format(float64(quota)), int(float64(quota)/bytes*float64(runs)), runs)))
+	}
+	if quota == 0 {
 		found = append(found, all[0].place.Problem("", fmt.Sprintf("fills link %s (%s) without a quota; limit the bytes of a day: links: [{name: %s, quota_bytes: 5GB}]", link, names(all), link)))
 	}
 	if share > maxShare {

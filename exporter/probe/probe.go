@@ -160,6 +160,8 @@ type LinkUse struct {
 	Port uint16
 	// Share is the part of the time that its runs take by their plan, without waiting.
 	Share float64
+	// Runs is the most runs of a day.
+	Runs int
 	// Every is the time between two runs.
 	Every time.Duration
 	// Bytes are the IP bytes that the link's quota must have left for a run.

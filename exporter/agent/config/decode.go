@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -405,7 +406,7 @@ func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) integer(n *yaml.Node, key string, v reflect.Value) {
 	if n.ShortTag() != "!!int" {
-		d.fail(n, key, "is %s; it must be a whole number%s", describe(n), d.rangeOf(key))
+		d.fail(n, key, "is %s; %s", describe(n), cmp.Or(option.CodePointMeant(n.Value), "it must be a whole number"+d.rangeOf(key)))
 		return
 	}
 	fresh := reflect.New(v.Type())

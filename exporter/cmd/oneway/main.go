@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -91,7 +92,7 @@ func application() *kingpin.Application {
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
 	for _, register := range []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand,
+		agentCommand, checkConfigCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand, versionCommand,
 	} {
 		register(app)
 	}
@@ -99,6 +100,15 @@ func application() *kingpin.Application {
 	nameFlagsInErrors(app)
 	fitExamples(app, widthOf(os.Stdout))
 	return app
+}
+
+// versionCommand adds the command that prints what the flag --version prints.
+func versionCommand(app *kingpin.Application) {
+	cmd := app.Command("version", "Print version and revision, as --version.")
+	cmd.Action(action(func() error {
+		_, err := fmt.Println(version.Print("oneway"))
+		return err
+	}))
 }
 
 // identify sets the version and date of a build without make: those of its module and commit, as `go build` and

@@ -94,7 +94,7 @@ var mistakes = []struct{ name, yaml, want string }{
 	{"word for a list or a group", "reflector: {listen: 862}\npaths: [{name: a, peer: h, probes: [{type: saturation, token_file: token, directions: forward, rate: 5Mbit, dscp: EF}]}]\n", `:1:21: reflector.listen is 862; it must be a list, such as [":862"]
 :2:87: paths[0].probes[0].directions is "forward"; it must be a list, such as [forward, reverse]
 :2:102: paths[0].probes[0].rate is "5Mbit"; it must be a mapping, such as {forward: 5Mbit, reverse: 12Mbit}
-:2:115: paths[0].probes[0].dscp is "EF"; it must be a whole number, 0 to 63`},
+:2:115: paths[0].probes[0].dscp is "EF"; write 46, the number of this code point`},
 	{"names that are none", "clock: {source: ntp}\npaths: [{name: a, peer: h, probes: [{type: nope}, {type: stamp, codecs: [G711], voice_models: [mos]}]}]\n", `:1:17: clock.source is "ntp"; it must be chrony, static or none
 :2:44: paths[0].probes[0].type is "nope"; it must be ` + probeTypes() + `
 :2:74: paths[0].probes[1].codecs[0] is "G711"; it must be G.711, G.711-PLC, G.729, G.729A-VAD, G.723.1 or GSM-EFR
@@ -215,6 +215,25 @@ func TestLoadTestsThatTheirQuotaNeverAllowsAreErrors(t *testing.T) {
 		text := problems.String()
 		if (err != nil) != (c.want != "") || !strings.Contains(text, c.want) || c.want != "" && !strings.Contains(text, file+":7:9: paths[0].probes[0] needs ") {
 			t.Errorf("%s with %s: %v, %s; want %q", c.probe, c.quota, err, text, c.want)
+		}
+	}
+}
+
+func TestQuotasThatEndBeforeTheDayAreAWarning(t *testing.T) {
+	for _, c := range []struct{ quota, probes, want string }{
+		{"30GB", "[{type: tcp, token_file: token}]", "plans, with all tests of its link, 48 runs of up to 192 GB a day in all (a/tcp), and the quota of link up is 30 GB a day: it allows 7 of 48 runs of that size, the rest is skipped; raise quota_bytes or every, or lower the bytes of a run"},
+		{"192GB", "[{type: tcp, token_file: token}]", ""},
+		{"191GB", "[{type: tcp, token_file: token}]", "it allows 47 of 48 runs"},
+		{"30GB", "[{type: tcp, token_file: token, every: 4h}]", ""},
+		{"30GB", `[{type: tcp, token_file: token, windows: ["22:00-01:00"]}]`, ""},
+		{"20GB", `[{type: tcp, token_file: token, windows: ["22:00-01:00"]}]`, "it allows 5 of 6 runs"},
+		{"30GB", "[{type: tcp, token_file: token, every: 6h}, {type: tcp, name: b, token_file: token, every: 4h}]", "10 runs of up to 40 GB a day in all (a/tcp, a/b), and the quota of link up is 30 GB a day: it allows 7 of 10 runs"},
+	} {
+		file := write(t, "links: [{name: up, quota_bytes: "+c.quota+"}]\npaths:\n  - name: a\n    peer: h\n    link: up\n    probes: "+c.probes+"\n")
+		beside(t, filepath.Dir(file))
+		var out, problems bytes.Buffer
+		if err := checkConfigs(&out, &problems, []string{file}, "", false); err != nil || !strings.Contains(problems.String(), c.want) || c.want == "" && strings.Contains(problems.String(), "runs of that size") {
+			t.Errorf("%s of %s: %v, %s; want %q", c.probes, c.quota, err, &problems, c.want)
 		}
 	}
 }

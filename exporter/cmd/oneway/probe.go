@@ -65,7 +65,8 @@ func (f *probeFlags) register(app *kingpin.Application) {
 		cmd.GetFlag(flagName(key)).Short(letter)
 	}
 	cmd.Flag("verbose", "Print a line per packet as soon as its outcome is known; with --json to standard error.").Short('v').BoolVar(&f.verbose)
-	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
+	cmd.Flag("json", "Print the result as JSON; it has no rows, so --json=summary prints the same.").BoolVar(&f.json)
+	cmd.Flag(summaryFlag, "As --json=summary.").Hidden().BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
 }

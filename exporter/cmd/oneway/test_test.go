@@ -96,7 +96,7 @@ func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2.5 Mb/s", "±", "± 0.012 Mb/s", "30 clean, 2 lost", "fragmented", "9 sender pace"} {
+	for _, want := range []string{"2.5 Mb/s", "±", "± 0.012 Mb/s", "30 clean, 2 with lost packets", "fragmented", "9 sent too slowly"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

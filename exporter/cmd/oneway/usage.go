@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,7 +42,7 @@ func (v namedValue) Set(text string) error {
 	case isNumber && number.Func == "ParseFloat":
 		err = errors.New("it must be a number")
 	case isNumber:
-		err = errors.New("it must be a whole number")
+		err = errors.New(cmp.Or(option.CodePointMeant(text), "it must be a whole number"))
 	}
 	return fmt.Errorf("--%s is %q; %w", v.flag, text, err)
 }

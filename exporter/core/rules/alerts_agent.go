@@ -64,7 +64,7 @@ group($runInterval) unless on () $bufferbloatSeconds`, names{
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: 5 * time.Minute,
 			Summary:     "oneway agent {{ $labels.instance }} runs with an old configuration",
-			Description: "The last reload on {{ $labels.instance }} failed and the previous configuration is still in force. The agent's log has file, line and key, and so has `oneway check-config`.",
+			Description: "The last reload on {{ $labels.instance }} failed and the previous configuration is still used. The agent's log has file, line and key, and so has `oneway check-config`.",
 		},
 	}
 	ProbeSelfLimited = Rule{

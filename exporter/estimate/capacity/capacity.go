@@ -108,6 +108,18 @@ func (r Result) String() string {
 	return words[r]
 }
 
+// Words are the result as they follow a number of trains: "2 with lost packets".
+func (r Result) Words() string {
+	words := [...]string{
+		"clean", "with lost packets", "out of order", "with duplicates", "without kernel timestamps", "sent too slowly", "merged by the receiver",
+		"in batches", "slowed by a token bucket", "mixed with other packets", "too short",
+	}
+	if int(r) >= len(words) {
+		return r.String()
+	}
+	return words[r]
+}
+
 // Verdict is the result of one train.
 type Verdict struct {
 	IPBytes int
@@ -155,8 +167,11 @@ type Summary struct {
 	// counts twice), and they and the parts of those with losses agree. Trains with losses and the like are not counted, since they are repeated, nor
 	// those that the sender delayed, which each train shows.
 	OK bool
-	// Refusal is, if not OK, the reason in words.
-	Refusal string
+	// Refusal is, if not OK, the reason in words, and Cause the most frequent reason of trains that are not clean; Clean: there are
+	// too few trains, or they disagree.
+	Refusal  string
+	Cause    Result
+	Disagree bool // the reason is that the clean trains disagree
 	// Capacities are those of the clean trains, ascending: the whole distribution.
 	Capacities []float64
 }
@@ -223,12 +238,14 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 		s.Refusal = fmt.Sprintf("%d of %d trains are clean, %d are needed", clean, len(verdicts), want)
 		worst := slices.MaxFunc(Results()[Lost:], func(a, b Result) int { return s.Trains[a] - s.Trains[b] })
 		if n := s.Trains[worst]; n > 0 {
-			s.Refusal += fmt.Sprintf(", %d %v, such as: %s", n, worst, evidence[worst])
+			s.Cause = worst
+			s.Refusal += fmt.Sprintf("; %d %s, such as: %s", n, worst.Words(), evidence[worst])
 		}
 		return s
 	}
 	for _, in := range []*intervals{&whole, &all} {
 		if s.Refusal = in.disagreement(); s.Refusal != "" {
+			s.Disagree = true
 			return s
 		}
 	}

@@ -50,8 +50,8 @@ func TestSummaryRefusesWhereTrainsAreFewContaminatedOrDisagree(t *testing.T) {
 		"held up":            {append(three[:3:3], results(SenderPace, SenderPace, SenderPace, SenderPace, Unstamped)...), 3, ""},
 		"one contaminated":   {append(three[:3:3], results(Interleaved)...), 3, ""},
 		"three contaminated": {append(three[:3:3], results(Batched, Batched, TooShort)...), 3, ""},
-		"four contaminated":  {append(three[:3:3], results(Batched, Batched, Batched, TooShort)...), 3, "3 of 7 trains are clean, 4 are needed, 3 batched, such as: why"},
-		"two interleaved":    {append(three[:3:3], results(Interleaved, Interleaved)...), 3, "3 of 5 trains are clean, 4 are needed, 2 interleaved, such as: why"},
+		"four contaminated":  {append(three[:3:3], results(Batched, Batched, Batched, TooShort)...), 3, "3 of 7 trains are clean, 4 are needed; 3 in batches, such as: why"},
+		"two interleaved":    {append(three[:3:3], results(Interleaved, Interleaved)...), 3, "3 of 5 trains are clean, 4 are needed; 2 mixed with other packets, such as: why"},
 		"disagree": {
 			append(three[:3:3], clean(1.2e6)), 3,
 			"the trains disagree: 5 % found 8 Mb/s or less, 5 % 9.6 Mb/s or more; the link's rate varies, or others use it",

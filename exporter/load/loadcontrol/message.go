@@ -82,7 +82,12 @@ func (l Limits) CheckDuration(d time.Duration) *Refusal {
 	if l.Duration <= 0 || d <= l.Duration {
 		return nil
 	}
-	return &Refusal{Reason: TimeLimit, Detail: fmt.Sprintf("the transfer takes %v; the token allows %v", d, l.Duration)}
+	return &Refusal{Reason: TimeLimit, Detail: fmt.Sprintf("the transfer takes %v; the token allows %v: %s", d, l.Duration, AboveLimit("duration"))}
+}
+
+// AboveLimit is what to do where a test needs more than a limit of its token allows; key is the limit in the tokens file.
+func AboveLimit(key string) string {
+	return "reduce the test, or let the operator of the load server raise " + key + "= of this token in its tokens_file"
 }
 
 // LeftOfDay returns LeftToday, or without a limit of the day the largest number.

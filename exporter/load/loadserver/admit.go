@@ -78,7 +78,7 @@ func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Re
 		own[s.token.Name]++
 	}
 	if n := own[t.Name]; n >= maxSessions(t.Limits) {
-		return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: "the token has " + unit.Counted(n, "session", "sessions") + ", its limit", RetryAfter: tooManyWait}
+		return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: "the token has " + unit.Counted(n, "session", "sessions") + ", its limit: wait for the others, or let the operator of the load server raise sessions= of this token in its tokens_file", RetryAfter: tooManyWait}
 	}
 	if len(r.sessions) >= r.options.MaxSessions {
 		replaceable := r.replaceable(own, own[t.Name]+1)

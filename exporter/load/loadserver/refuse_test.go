@@ -89,7 +89,7 @@ func TestDayLimitHoldsAcrossARestartUntilMidnight(t *testing.T) {
 	s.stop()
 	s.start()
 	_, err := s.join("a", 50_001)
-	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.DayLimit || got.RetryAfter != 2*time.Hour || !strings.Contains(got.Detail, "has 50000 left of its 200000") {
+	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.DayLimit || got.RetryAfter != 2*time.Hour || !strings.Contains(got.Detail, "the run may need 50001 B; the token has 50 kB left of its 200 kB a day: reduce the test, or let the operator of the load server raise per-day=") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := s.join("a", 200_001); remoteend.Refusal(t, err).RetryAfter != 0 {
@@ -119,7 +119,7 @@ func TestQuotaOfTheLinkHolds(t *testing.T) {
 		t.Errorf("%+v, want the packets with headers", u)
 	}
 	_, err := s.join("a", 60_000)
-	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.DayLimit || got.RetryAfter <= 0 || !strings.Contains(got.Detail, "link's quota") {
+	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.DayLimit || got.RetryAfter <= 0 || !strings.Contains(got.Detail, "the quota of the load server's link has 47.2 kB left today") {
 		t.Errorf("%+v", got)
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held {

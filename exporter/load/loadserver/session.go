@@ -215,7 +215,9 @@ func (s *session) reserveQuotas(bytes int64) *loadcontrol.Refusal {
 	limit := s.token.Limits.BytesPerDay
 	reserve, err := s.r.usage.Reserve(s.token.Name, limit, bytes)
 	if e, ok := errors.AsType[*quota.ExceededError](err); ok {
-		return s.refuseUntilRenewed(bytes <= limit, e.Renewed, fmt.Sprintf("%d bytes are announced; the token has %d left of its %d a day", bytes, e.Left, limit))
+		need, left := unit.DistinctBytes(bytes, e.Left)
+		return s.refuseUntilRenewed(bytes <= limit, e.Renewed, fmt.Sprintf("the run may need %s; the token has %s left of its %s a day: %s",
+			need, left, unit.Bytes.Format(float64(limit)), loadcontrol.AboveLimit("per-day")))
 	}
 	if err != nil {
 		return s.unsaved(err)
@@ -224,7 +226,8 @@ func (s *session) reserveQuotas(bytes int64) *loadcontrol.Refusal {
 	if err != nil {
 		reserve.Settle(0)
 		if e, ok := errors.AsType[*quota.ExceededError](err); ok {
-			return s.refuseUntilRenewed(true, e.Renewed, fmt.Sprintf("%d bytes are announced; %d of the link's quota are left today", bytes, e.Left))
+			need, left := unit.DistinctBytes(bytes, e.Left)
+			return s.refuseUntilRenewed(true, e.Renewed, fmt.Sprintf("the run may need %s; the quota of the load server's link has %s left today: reduce the test, or let the operator of the load server raise quota_bytes of link %s", need, left, s.r.options.Link))
 		}
 		return s.unsaved(err)
 	}

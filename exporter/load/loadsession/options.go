@@ -57,7 +57,7 @@ func (o *Options) Describe() []option.Description {
 			return option.Missing(o.CertFile == "", "cert_file", "%s is the private key of its certificate", option.Key("key_file"))
 		}),
 		option.Value(&o.Directions, []string{sample.Forward.String(), sample.Reverse.String()}, "Directions that are tested one after the other, in this order.").FileOnly().Checked(o.checkDirections),
-		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets."),
+		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the packets of the load, as a number; 46 is EF."),
 	}, o.Addressing.Describe(), []option.Description{
 		option.Switch(&o.Checksum, true, "Send with UDP checksum; without it (IPv4) corrupted packets arrive and are counted."),
 		option.Number(&o.DrainTimeout, 5*time.Second, 100*time.Millisecond, loadcontrol.MaxIdle, "Waiting time for packets after the last one was sent (tests of TCP: for the light packets during the load): "+

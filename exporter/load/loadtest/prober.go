@@ -69,7 +69,7 @@ func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
 func (p *Prober) UsedLink() probe.LinkUse {
 	r := p.runner
 	host, port := r.test.Remote()
-	return probe.LinkUse{Kind: r.test.Kind(), Link: r.link, Host: host, Port: port, Every: r.opts.Every, Share: r.test.Duration().Seconds() / r.opts.Every.Seconds(), Bytes: r.required}
+	return probe.LinkUse{Kind: r.test.Kind(), Link: r.link, Host: host, Port: port, Every: r.opts.Every, Runs: r.calendar.MostRuns(), Share: r.test.Duration().Seconds() / r.opts.Every.Seconds(), Bytes: r.required}
 }
 
 // RunOnce runs the test now, regardless of its calendar, and calls progress, which may be nil, several

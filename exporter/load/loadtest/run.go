@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/document"
@@ -65,8 +67,18 @@ func (r *Run) Share(done float64) {
 	}
 }
 
-// Note adds a sentence to Notes.
-func (r *Run) Note(words string) { r.Notes = append(r.Notes, words) }
+// Note adds a sentence to Notes. One that both directions have is a single note.
+func (r *Run) Note(words string) {
+	for _, d := range sample.Directions() {
+		rest, of := strings.CutPrefix(words, d.String()+": ")
+		i := slices.Index(r.Notes, (sample.Reverse-d).String()+": "+rest)
+		if of && i >= 0 {
+			r.Notes[i] = "both directions: " + rest
+			return
+		}
+	}
+	r.Notes = append(r.Notes, words)
+}
 
 // Result is the outcome of a run that was due: the label result of metric.Runs.
 type Result string

@@ -73,6 +73,41 @@ func (c Calendar) Open(t time.Time) bool {
 	return len(c.Windows) == 0
 }
 
+// MostRuns is the most runs that are due within a day without a change of daylight saving time, by a plan without jitter.
+func (c Calendar) MostRuns() int {
+	most := 0
+	if len(c.Windows) == 0 {
+		most = minutesOfDay
+	}
+	for day := 0; day < 7 && len(c.Windows) > 0; day++ {
+		var open [minutesOfDay]bool
+		for _, w := range c.Windows {
+			w.mark(&open, time.Weekday(day))
+		}
+		n := 0
+		for _, is := range open {
+			if is {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return int((time.Duration(most)*time.Minute + c.Every - 1) / c.Every)
+}
+
+// mark marks the minutes of a day of the week at which the window is open.
+func (w Window) mark(open *[minutesOfDay]bool, day time.Weekday) {
+	on := func(d time.Weekday) bool { return w.Days == 0 || w.Days&(1<<d) != 0 }
+	for m := range open {
+		switch {
+		case w.To > w.From:
+			open[m] = open[m] || on(day) && m >= w.From && m < w.To
+		default: // it closes on the day after it opened
+			open[m] = open[m] || on(day) && m >= w.From || on((day+6)%7) && m < w.To
+		}
+	}
+}
+
 // fit returns t if a window is open then, or else a time in the next window.
 func (c Calendar) fit(t time.Time, rng *rand.Rand) time.Time {
 	if c.Open(t) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/calendar"
 )
 
@@ -84,8 +85,8 @@ type ExceededError struct {
 
 // Error names the bytes left, the bytes needed and the time of renewal.
 func (e *ExceededError) Error() string {
-	return fmt.Sprintf("quota: the data quota of %s has %d bytes left, %d are needed; it is renewed at %s",
-		e.Name, e.Left, e.Need, e.Renewed.Format(time.RFC3339))
+	left, need := unit.DistinctBytes(e.Left, e.Need)
+	return fmt.Sprintf("quota: the data quota of %s has %s left, and the run may need %s; it is renewed at %s", e.Name, left, need, e.Renewed.Format(time.RFC3339))
 }
 
 // UnsavedError reports that a reservation cannot be saved, so that a restart would lose it, or that

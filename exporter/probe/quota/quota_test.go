@@ -60,7 +60,7 @@ func TestQuotaIsNotExceeded(t *testing.T) {
 	if !ok || *missing != (ExceededError{Name: "uplink", Left: 300, Need: 301, Renewed: at("2026-11-22 00:00:00")}) {
 		t.Fatalf("error is %v", err)
 	}
-	if text := err.Error(); !strings.Contains(text, "300 bytes left, 301 are needed; it is renewed at 2026-11-22T00:00:00Z") {
+	if text := err.Error(); !strings.Contains(text, "300 B left, and the run may need 301 B; it is renewed at 2026-11-22T00:00:00Z") {
 		t.Error(text)
 	}
 	second, err := s.Reserve("uplink", limit, 300)

@@ -90,7 +90,9 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 			if d != nil {
 				body.Directions = append(body.Directions, d)
 				r.Summary = append(r.Summary, d.summary()...)
-				r.Notes = append(r.Notes, d.notes()...)
+				for _, note := range d.notes() {
+					r.Note(note)
+				}
 			}
 		}
 	}()

@@ -243,12 +243,9 @@ func (l *Load) remark(d *Direction) {
 	if l.State != queue.Filled.String() && !l.interrupted { // the run's error tells an interruption
 		d.remark("%s: %s", words(l.State), l.Evidence)
 	}
-	if l.Underrun > underrunNoted {
-		why := "it cannot keep the rate"
-		if c := d.Counts; 2*c.Refused > c.Planned-c.Sent-c.Withheld {
-			why = "its kernel could not send them"
-		}
-		d.remark("the sender did not send %s of the planned packets: %s", unit.Ratio.Format(l.Underrun), why)
+	// The session notes packets that the sender's kernel refused.
+	if c := d.Counts; l.Underrun > underrunNoted && 2*c.Refused <= c.Planned-c.Sent-c.Withheld {
+		d.remark("the sender did not send %s of the planned packets: it cannot keep the rate", unit.Ratio.Format(l.Underrun))
 	}
 	if !l.Trusted {
 		d.remark("one-way delays are unknown: %s", sample.InWords(l.ClocksReason))

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"oneway.example/exporter/core/sample"
-
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -51,7 +50,10 @@ func (r *Result) Tables() (all []report.Table) {
 // loadTable has the values of the load.
 func (d *Direction) loadTable() report.Table {
 	l := d.Load
-	t := report.Table{Heading: fmt.Sprintf("%s: %s; %s", d.Direction, l.State, l.Evidence)}
+	t := report.Table{Heading: d.Direction} // the notes have other states than filled
+	if l.State == queue.Filled.String() {
+		t.Heading += fmt.Sprintf(": %s; %s", l.State, l.Evidence)
+	}
 	rate := unit.BytesPerSecond.Format
 	t.Row("offered", rate(l.Offered))
 	t.Row("received", rate(l.Throughput))
@@ -83,9 +85,6 @@ func (d *Direction) loadTable() report.Table {
 	}
 	if l.AtLeastBytes != nil && l.SizeBytes == nil {
 		t.Row("queue size", "at least "+unit.Bytes.Format(*l.AtLeastBytes))
-	}
-	if !l.Trusted {
-		t.Row("one-way delays", "unknown: "+sample.InWords(l.ClocksReason))
 	}
 	return t
 }

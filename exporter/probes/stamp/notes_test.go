@@ -12,7 +12,7 @@ import (
 func TestNotesAgreeWithTheirNumber(t *testing.T) {
 	one := uint64(1)
 	d := DirectionReport{
-		HostDropped: &one, LossLimits: &LossLimits{High: 0.1, Undecided: 1}, UnknownDelays: 1, LowConfidence: 1, Negative: 1,
+		HostDropped: &one, LossLimits: &LossLimits{High: 0.1, Undecided: 1}, UnknownDelays: 1, LowConfidence: 1, Negative: 1, Delay: &Distribution{},
 		Invalid: map[string]uint64{"bound_too_large": 1, "no_timestamp": 1},
 	}
 	r := Report{Forward: d, Reverse: d, Skipped: map[string]uint64{"no_route": 1}, Discarded: map[string]uint64{"short": 1}}
@@ -51,5 +51,18 @@ func TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection(t *testing.T) {
 		if printed := slices.Contains(r.notes(), status); printed != (c.says != "") {
 			t.Errorf("%s: the terminal has the note: %v", name, printed)
 		}
+	}
+}
+
+// TestDelaysThatAreNotWantedAreOneNote: without a clock, by the user's decision, no delay is a fault of a direction.
+func TestDelaysThatAreNotWantedAreOneNote(t *testing.T) {
+	d := DirectionReport{UnknownDelays: 10, Invalid: map[string]uint64{"no_clock": 10}}
+	r := Report{Forward: d, Reverse: d, RoundTrip: RoundTripReport{Received: 10}}
+	if notes := r.notes(); len(notes) != 1 || notes[0] != "one-way delays are not measured: --clock is none. Round trips, loss and delay variation are" {
+		t.Errorf("%q", notes)
+	}
+	d.Invalid = map[string]uint64{"local_unsynchronized": 10}
+	if notes := (&Report{Forward: d, Reverse: d}).notes(); len(notes) != 2 {
+		t.Errorf("%q, want one note of each direction", notes)
 	}
 }

@@ -82,7 +82,7 @@ func (o *Options) Describe() []option.Description {
 			"Schedule of the test packets: periodic (RFC 3432) or poisson (RFC 2330 section 11.1.1), which also detects periodic behavior of the path; {interval} is its mean."),
 		option.Value(&o.Size, 0, "UDP payload of the test packets, in bytes.").
 			Unset(fmt.Sprintf("%d, a G.711 voice packet of 20 ms, and with a {key_file} %d", voicePacketBytes, DefaultSize(true))).WithExample(strconv.Itoa(voicePacketBytes)),
-		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets; 46 is EF, used for voice."),
+		option.Number(&o.DSCP, 0, 0, maxDSCP, "Code point (DSCP) of the test packets, as a number; 46 is EF, used for voice."),
 		option.Number(&o.TTL, 255, 1, 255, "TTL or hop limit of the test packets."),
 		option.Text(&o.KeyFile, "File with the shared secret of authenticated mode; the first line signs.").WithExample("office.key").
 			Checked(func(key string) error { return o.loadKeys(key) }),

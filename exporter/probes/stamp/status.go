@@ -89,6 +89,7 @@ func (v *snapshot) undirected() string {
 func (v *snapshot) defect() (cause, sentence string) {
 	const invalid = "one-way delay is not valid: "
 	switch {
+	case !v.shared && v.local == sample.NoClock: // by the configuration: no defect
 	case !v.shared && v.local != sample.OK:
 		return v.local.String(), invalid + sample.InWords(v.local.String())
 	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
@@ -133,6 +134,8 @@ func (v *snapshot) results() (all []probe.Result) {
 		}
 		if d.Delay != nil && d.Delay.P50 != nil {
 			add(probe.Result{Quantity: "delay", Numbers: []report.Number{{Value: d.Delay.P50, Bound: d.Delay.ErrorBound, Unit: unit.Seconds}}})
+		} else if v.local == sample.NoClock && !v.shared {
+			add(probe.Result{Quantity: "delay", Value: "not measured"})
 		}
 		if d.Loss != nil {
 			add(probe.Result{Quantity: "loss", Numbers: []report.Number{{Value: d.Loss, Unit: unit.Ratio}}})

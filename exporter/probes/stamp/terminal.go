@@ -172,12 +172,17 @@ func (r *Report) notes() (notes []string) {
 	if r.SharedClock {
 		notes = append(notes, "both ends run on one kernel and read the same clock; these delays need no clock synchronization")
 	}
+	if r.Forward.Invalid[sample.NoClock.String()]+r.Reverse.Invalid[sample.NoClock.String()] > 0 {
+		notes = append(notes, "one-way delays are not measured: --clock is none. Round trips, loss and delay variation are")
+	}
 	for _, d := range []struct {
 		name string
 		of   DirectionReport
 	}{{sample.Forward.String(), r.Forward}, {sample.Reverse.String(), r.Reverse}} {
 		for _, reason := range slices.Sorted(maps.Keys(d.of.Invalid)) {
-			notes = append(notes, d.name+": "+whyInvalid(reason, d.of.Invalid[reason]))
+			if reason != sample.NoClock.String() {
+				notes = append(notes, d.name+": "+whyInvalid(reason, d.of.Invalid[reason]))
+			}
 		}
 		if n := d.of.HostDropped; n != nil && *n > 0 {
 			notes = append(notes, d.name+": "+unit.Counted(*n, "packet was", "packets were")+" dropped by the receiving host, not by the path: it is overloaded, or its socket buffer is too small (net.core.rmem_max)")
@@ -186,7 +191,7 @@ func (r *Report) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s: %s no outcome: neither a later reply nor the reflector, which may have restarted, tells the direction of a loss. Loss is between %s and %s",
 				d.name, unit.Counted(l.Undecided, "packet has", "packets have"), unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
 		}
-		if n := d.of.UnknownDelays; n > 0 {
+		if n := d.of.UnknownDelays; n > 0 && d.of.Delay != nil {
 			notes = append(notes, fmt.Sprintf("%s: %s not known: a reply was lost, a clock was not trusted, or a packet has no outcome. What this can change is within the error bounds; a quantile or R that it could change more is not reported",
 				d.name, unit.Counted(n, "delay is", "delays are")))
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
@@ -42,7 +43,7 @@ func (r *Result) idle(ctx context.Context, u *udptraffic.Session, left int64) er
 	case u == nil:
 		return fmt.Errorf("no reply to UDP packets")
 	case left < 3*udpBytes:
-		return fmt.Errorf("the token has only %d bytes left", left)
+		return fmt.Errorf("the token has only %s left", unit.Bytes.Format(float64(left)))
 	}
 	var sum time.Duration
 	complete := true

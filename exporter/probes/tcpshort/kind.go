@@ -102,7 +102,8 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		g := all[turn]
 		if left := s.Left(); left < most(g.bytes) {
 			if i == 0 {
-				return fmt.Errorf("tcpshort: the token or the link's quota has %d bytes left; a flow needs %d", left, most(g.bytes))
+				left, need := unit.DistinctBytes(left, most(g.bytes))
+				return fmt.Errorf("tcpshort: the token or the link's quota has %s left; a flow needs %s", left, need)
 			}
 			r.Note(fmt.Sprintf("%d of %d flows: the token or the link's quota has no data left for the others", i, len(turns)))
 			return nil

@@ -128,10 +128,15 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 		err := k.direction(ctx, s, r, one)
 		r.Summary = append(r.Summary, one.summary()...)
 		if err != nil {
+			res.note(r)
 			return err
 		}
 	}
-	return res.verdict()
+	if err := res.verdict(); err != nil { // it has the reasons
+		return err
+	}
+	res.note(r)
+	return nil
 }
 
 func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, one *Direction) error {
@@ -156,9 +161,6 @@ func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest
 		}
 		if err != nil {
 			return err
-		}
-		if z.Refusal != "" {
-			r.Note(fmt.Sprintf("%s: no capacity by trains of %d B: %s", one.DirectionName, z.PacketBytes, z.Refusal))
 		}
 		if z.TrainPackets < k.opts.TrainPackets {
 			r.Note(fmt.Sprintf("%s: trains of %d B were shortened to %d packets, the limit of a queue on the path", one.DirectionName, z.PacketBytes, z.TrainPackets))
@@ -238,7 +240,6 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 		if d.Shaper == nil { // a queue may hold no long train, and the bucket may be full before some of the others
 			d.shaped(z.shaper)
 		}
-		r.Note(d.DirectionName + ": no capacity: " + d.Refusal)
 	}
 	return err
 }

@@ -160,16 +160,48 @@ func (r *Result) verdict() error {
 		if d.Capacity != nil || d.Shaper != nil {
 			return nil
 		}
-		reason := d.Refusal
-		if reason == "" && len(d.Sizes) > 0 {
-			reason = d.Sizes[0].Refusal
-		}
-		why = append(why, d.DirectionName+": "+reason)
+		why = append(why, d.DirectionName+": "+strings.Join(d.refusals(), "; "))
 		if d.Refusal != "" || len(d.Sizes) == 0 || !d.Sizes[0].paced() {
 			cause = runreason.NoResult
 		}
 	}
 	return &loadtest.Failure{Reason: cause, Err: fmt.Errorf("train: nothing was measured: %s", strings.Join(why, "; "))}
+}
+
+// note adds the reasons of capacities that are not known, each once.
+func (r *Result) note(to *loadtest.Run) {
+	for _, d := range r.Directions {
+		for _, why := range d.refusals() {
+			to.Note(d.DirectionName + ": no capacity: " + why)
+		}
+	}
+}
+
+// brief is Refusal in a few words.
+func (z *Size) brief() string {
+	switch s := &z.summary; {
+	case s.Disagree:
+		return "trains disagree"
+	case s.Cause != capacity.Clean:
+		return "trains " + s.Cause.Words()
+	}
+	return "too few clean trains"
+}
+
+// refusals are the reasons of the direction or its sizes why a capacity is not known. Without any capacity each cause is told once.
+func (d *Direction) refusals() (all []string) {
+	if d.Refusal != "" {
+		return []string{d.Refusal}
+	}
+	told := map[capacity.Result]bool{}
+	for _, z := range d.Sizes {
+		if z.Refusal == "" || d.Capacity == nil && told[z.summary.Cause] {
+			continue
+		}
+		told[z.summary.Cause] = true
+		all = append(all, fmt.Sprintf("with packets of %d B, %s", z.PacketBytes, z.Refusal))
+	}
+	return all
 }
 
 // bucket returns a size most of whose trains show a token bucket that smaller ones do not empty; nil: none.
@@ -205,9 +237,9 @@ func (d *Direction) summary() (lines []probe.Result) {
 		line(probe.Result{Quantity: "capacity", Numbers: []report.Number{{Value: d.Capacity, Bound: d.Bound, Unit: unit.BytesPerSecond}}})
 		line(probe.Result{Quantity: "not detected", Numbers: []report.Number{{Label: "a token bucket above", Value: new(float64(d.HiddenBucket)), Unit: unit.Bytes}}})
 	case d.Refusal != "":
-		line(probe.Result{Quantity: "capacity", Unknown: d.Refusal})
-	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "":
-		line(probe.Result{Quantity: "capacity", Unknown: d.Sizes[0].Refusal})
+		line(probe.Result{Quantity: "capacity", Unknown: "a token bucket"})
+	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "": // the notes and the error have the evidence
+		line(probe.Result{Quantity: "capacity", Unknown: d.Sizes[0].brief()})
 	}
 	if s := d.Shaper; s != nil {
 		numbers := []report.Number{{Value: &s.Rate, Bound: &s.RateBound, Unit: unit.BytesPerSecond}}

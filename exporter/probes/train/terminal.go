@@ -2,14 +2,12 @@ package train
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -48,12 +46,12 @@ func (r *Result) Tables() []report.Table {
 	return []report.Table{t}
 }
 
-// trainCounts is "30 clean, 2 lost".
+// trainCounts is "30 clean, 2 with lost packets".
 func trainCounts(m map[string]int) string {
 	var words []string
-	for _, result := range slices.Sorted(maps.Keys(m)) {
-		if n := m[result]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, metric.Words(result)))
+	for _, result := range capacity.Results() {
+		if n := m[result.String()]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, result.Words()))
 		}
 	}
 	return strings.Join(words, ", ")

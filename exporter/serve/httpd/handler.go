@@ -172,7 +172,7 @@ func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 
 func (s *server) reload(w http.ResponseWriter, _ *http.Request) {
 	if err := s.Source.Reload(); err != nil {
-		http.Error(w, "The configuration was not reloaded; the previous one stays in force.\n"+errtext.Words(err), http.StatusInternalServerError)
+		http.Error(w, "The configuration was not reloaded; the previous one is still used.\n"+errtext.Words(err), http.StatusInternalServerError)
 		return
 	}
 	fmt.Fprintln(w, "The configuration was reloaded.")

@@ -90,9 +90,13 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	case s.Started.IsZero():
 		v.Level, v.Summary = agent.Starting, "Not measuring: the agent is starting or ending"
 	case s.Config.Error != "":
-		v.note("The last reload of the configuration failed; the previous configuration is in force.")
+		v.note("The last reload of the configuration failed; the previous configuration is still used.")
 	}
-	if !s.Clock.Trusted && !s.Started.IsZero() && len(rows) > 0 {
+	switch {
+	case s.Clock.Trusted || s.Started.IsZero() || len(rows) == 0:
+	case s.Clock.Disabled():
+		v.Notes = append(v.Notes, "One-way delays are not measured, as the clock source is none; loss, round-trip times and delay variation are.")
+	default:
 		v.note("This host's clock is not trusted (%s), so one-way delays are not reported; loss, round-trip times and delay variation are. %s", words(s.Clock.Reason), s.Clock.Remedy)
 	}
 	if !s.Started.IsZero() && now.Sub(s.Started) >= settling {

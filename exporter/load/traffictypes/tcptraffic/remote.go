@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/core/hostid"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/net/sched"
@@ -181,7 +182,8 @@ func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	}
 	if wait := x.Plan.firstWait(limits.BytesPerSecond); wait > x.Plan.Idle {
 		return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: fmt.Sprintf(
-			"at the token's rate the first messages leave after %v; the idle timeout is %v: send smaller messages", wait.Round(time.Second), x.Plan.Idle,
+			"at the token's rate of %s the first messages leave after %v; the idle timeout is %v: send smaller messages, or %s",
+			unit.BytesPerSecond.Format(limits.BytesPerSecond), wait.Round(time.Second), x.Plan.Idle, loadcontrol.AboveLimit("rate"),
 		)}
 	}
 	flows, samples := len(x.Plan.Flows), x.Plan.allSamples()

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/hostid"
-	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffic"
@@ -213,17 +213,20 @@ var errRate = errors.New("faster than the token allows")
 // against the bucket as it is at the beginning. It returns the level at the end.
 func checkRate(p stream.Plan, b traffic.Bucket) (after float64, err error) {
 	level, rate := b.Level, b.Rate*(1+roundingShare)
-	for i, s := range p.Segments {
+	for _, s := range p.Segments {
 		burst := float64(s.Burst) * float64(s.PayloadBytes)
 		gain := rate * s.Interval.Seconds()
 		if s.Bursts > 1 && s.Interval > 0 && burst > gain {
-			return 0, fmt.Errorf("%w: segment %d sends %s, the limit is %s of UDP payload", errRate, i, option.Rate(burst/s.Interval.Seconds()), option.Rate(b.Rate))
+			return 0, fmt.Errorf("%w: the test sends %s of UDP payload, the limit is %s; %s", errRate,
+				unit.BytesPerSecond.Format(burst/s.Interval.Seconds()), unit.BytesPerSecond.Format(b.Rate), loadcontrol.AboveLimit("rate"))
 		}
 		level = min(b.Depth, level+rate*s.Pause.Seconds())
 		// If the level falls, it is lowest after the last burst; if it rises, after the first.
 		lowest := level - burst - math.Max(0, burst-gain)*float64(s.Bursts-1)
 		if lowest < 0 {
-			return 0, fmt.Errorf("%w: segment %d sends %.0f bytes at once, or too soon after others; the bucket then has %.0f of at most %.0f", errRate, i, level-lowest, level, b.Depth)
+			sends, left := unit.DistinctBytes(int64(math.Ceil(level-lowest)), int64(level))
+			return 0, fmt.Errorf("%w: the test sends %s of UDP payload at once, or too soon after other packets; at the limit of %s, %s may be sent then, and never more than %s; %s", errRate,
+				sends, unit.BytesPerSecond.Format(b.Rate), left, unit.Bytes.Format(b.Depth), loadcontrol.AboveLimit("rate"))
 		}
 		level = min(b.Depth, level+(gain-burst)*float64(s.Bursts))
 	}

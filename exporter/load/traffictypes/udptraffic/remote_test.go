@@ -33,9 +33,9 @@ func TestTransferBeyondALimitIsRefusedWithItsReason(t *testing.T) {
 		reason loadcontrol.Reason
 		detail string
 	}{
-		{"too fast", plan(1250, 1, 500, 999*time.Microsecond), loadcontrol.RateLimit, "10.01001001Mbit"},
-		{"as fast as can be", plan(1250, 1, 1000, 0), loadcontrol.RateLimit, "at once"},
-		{"too long", plan(100, 1, 201, 10*time.Millisecond), loadcontrol.TimeLimit, "takes 2.01s; the token allows 2s"},
+		{"too fast", plan(1250, 1, 500, 999*time.Microsecond), loadcontrol.RateLimit, "faster than the token allows: the test sends 10.01 Mb/s of UDP payload, the limit is 10 Mb/s; reduce the test, or let the operator of the load server raise rate= of this token in its tokens_file"},
+		{"as fast as can be", plan(1250, 1, 1000, 0), loadcontrol.RateLimit, "the test sends 1.25 MB of UDP payload at once, or too soon after other packets; at the limit of 10 Mb/s, "},
+		{"too long", plan(100, 1, 201, 10*time.Millisecond), loadcontrol.TimeLimit, "takes 2.01s; the token allows 2s: reduce the test, or let the operator of the load server raise duration= of this token"},
 		{"more than announced", plan(1250, 1, 1601, 1200*time.Microsecond), loadcontrol.BadRequest, "more than was announced"},
 	} {
 		for _, d := range sample.Directions() {
