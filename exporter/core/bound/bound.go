@@ -27,6 +27,9 @@ import (
 // Limit is the largest bound of a valid delay.
 const Limit = time.Hour
 
+// Apart is the largest difference of timestamps of two ends that is a delay: a larger one shows that a clock is wrong.
+const Apart = 365 * 24 * time.Hour
+
 // Unbounded is a bound without information.
 const Unbounded = time.Duration(math.MaxInt64)
 
@@ -211,7 +214,10 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 	d = sample.Delay{Value: received.At.Sub(sent.At), Reason: clocks.Reason, TXUncertainty: max(sent.TXUncertainty, received.TXUncertainty)}
 	if d.OK() {
 		d.Bound = Sum(clocks.Error, e.StampError(dir, sent, received))
-		if d.Reason = Check(d.Bound, 0); d.OK() {
+		if d.Reason = Check(d.Bound, 0); d.OK() && d.Value.Abs() > Apart {
+			d.Reason = sample.ClocksApart
+		}
+		if d.OK() {
 			proof = d.Value < -d.Bound
 		}
 	}

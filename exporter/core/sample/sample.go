@@ -161,13 +161,15 @@ const (
 	WrongFormat
 	// PTPInUTC: the remote end's timestamps in PTP format are in UTC instead of TAI.
 	PTPInUTC
+	// ClocksApart: the timestamps of both ends are so far apart (bound.Apart) that one of the clocks is wrong, whatever its bound.
+	ClocksApart
 )
 
 // Reasons lists all values in order.
 func Reasons() []Reason {
 	return []Reason{
 		Unknown, OK, NoStamp, NoClock, ClockSilent, LocalUnsynchronized,
-		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge, TransmitBeforeReceive, WrongFormat, PTPInUTC,
+		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge, TransmitBeforeReceive, WrongFormat, PTPInUTC, ClocksApart,
 	}
 }
 
@@ -202,6 +204,7 @@ func (r Reason) words() string {
 		TransmitBeforeReceive: "the reflector's transmit timestamp precedes its receive timestamp",
 		WrongFormat:           "the reflector's timestamps are not of the format that its Z bit says",
 		PTPInUTC:              "the reflector's PTP time is UTC, not TAI",
+		ClocksApart:           "the clocks of both ends are more than a year apart, although both are said to be synchronized",
 	}[r]
 }
 
@@ -211,7 +214,7 @@ func (r Reason) String() string {
 		Unknown: "unknown", OK: "ok", NoStamp: "no_timestamp", NoClock: "no_clock",
 		ClockSilent: "clock_silent", LocalUnsynchronized: "local_unsynchronized",
 		LocalStepped: "local_stepped", RemoteUnsynchronized: "remote_unsynchronized", RemoteStepped: "remote_stepped",
-		BoundTooLarge: "bound_too_large", TransmitBeforeReceive: "transmit_before_receive", WrongFormat: "wrong_format", PTPInUTC: "ptp_in_utc",
+		BoundTooLarge: "bound_too_large", TransmitBeforeReceive: "transmit_before_receive", WrongFormat: "wrong_format", PTPInUTC: "ptp_in_utc", ClocksApart: "clocks_apart",
 	}
 	if int(r) >= len(words) || words[r] == "" {
 		return "invalid"

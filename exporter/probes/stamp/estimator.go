@@ -17,7 +17,7 @@ import (
 
 // Sizes of arrays indexed by the enumerations of package sample.
 const (
-	reasonCount = sample.PTPInUTC + 1
+	reasonCount = sample.ClocksApart + 1
 	events      = 4 // eventNames
 )
 

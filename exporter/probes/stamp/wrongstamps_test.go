@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
@@ -24,6 +25,19 @@ const (
 	atError = 12
 	atT2    = 16
 )
+
+// alteringPeer replies as replyTo does, after a change of each reply.
+func alteringPeer(t *testing.T, change func(reply []byte)) string {
+	return fakePeer(t, func(q []byte) [][]byte {
+		s, err := stampfmt.ParseSender(q)
+		if err != nil {
+			return nil
+		}
+		reply := replyTo(q, s.Seq)
+		change(reply)
+		return [][]byte{reply}
+	})
+}
 
 // TestWrongTimestampsOfAForeignReflectorHaveAReason: what a reflector's wrong timestamps make unknown is counted with its reason.
 func TestWrongTimestampsOfAForeignReflectorHaveAReason(t *testing.T) {
@@ -49,15 +63,7 @@ func TestWrongTimestampsOfAForeignReflectorHaveAReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			peer := fakePeer(t, func(q []byte) [][]byte {
-				s, err := stampfmt.ParseSender(q)
-				if err != nil {
-					return nil
-				}
-				reply := replyTo(q, s.Seq)
-				c.damage(reply)
-				return [][]byte{reply}
-			})
+			peer := alteringPeer(t, c.damage)
 			b := newTestbed(t, reflector.Options{}).to(peer)
 			r := b.measure(t, quick(), 20)
 			for _, d := range []struct {
@@ -139,29 +145,30 @@ func TestTimestampsOfAnotherFormatHaveAReason(t *testing.T) {
 		stated, true timefmt.Format
 		tai          time.Duration // of the reflector
 		bound        time.Duration
+		ahead        time.Duration
 		reason       sample.Reason
 	}{
-		"NTP":                               {timefmt.NTP, timefmt.NTP, 0, time.Microsecond, sample.OK},
-		"PTP":                               {timefmt.PTP, timefmt.PTP, tai, time.Microsecond, sample.OK},
-		"PTP that says NTP":                 {timefmt.NTP, timefmt.PTP, tai, time.Microsecond, sample.WrongFormat},
-		"PTP in UTC that says NTP":          {timefmt.NTP, timefmt.PTP, 0, time.Microsecond, sample.WrongFormat},
-		"NTP that says PTP":                 {timefmt.PTP, timefmt.NTP, 0, time.Microsecond, sample.WrongFormat},
-		"PTP in UTC":                        {timefmt.PTP, timefmt.PTP, 0, time.Microsecond, sample.PTPInUTC},
-		"PTP in UTC, as far as it is known": {timefmt.PTP, timefmt.PTP, 0, 40 * time.Second, sample.OK},
-		"PTP ahead":                         {timefmt.PTP, timefmt.PTP, 2 * tai, time.Microsecond, sample.OK},
+		"NTP":                               {timefmt.NTP, timefmt.NTP, 0, time.Microsecond, 0, sample.OK},
+		"PTP":                               {timefmt.PTP, timefmt.PTP, tai, time.Microsecond, 0, sample.OK},
+		"PTP that says NTP":                 {timefmt.NTP, timefmt.PTP, tai, time.Microsecond, 0, sample.WrongFormat},
+		"PTP in UTC that says NTP":          {timefmt.NTP, timefmt.PTP, 0, time.Microsecond, 0, sample.WrongFormat},
+		"NTP that says PTP":                 {timefmt.PTP, timefmt.NTP, 0, time.Microsecond, 0, sample.WrongFormat},
+		"PTP in UTC":                        {timefmt.PTP, timefmt.PTP, 0, time.Microsecond, 0, sample.PTPInUTC},
+		"PTP in UTC, as far as it is known": {timefmt.PTP, timefmt.PTP, 0, 40 * time.Second, 0, sample.OK},
+		"PTP ahead":                         {timefmt.PTP, timefmt.PTP, 2 * tai, time.Microsecond, 0, sample.OK},
+		"NTP, a month off":                  {timefmt.NTP, timefmt.NTP, 0, time.Microsecond, 30 * 24 * time.Hour, sample.OK},
+		"NTP, 2 years ahead":                {timefmt.NTP, timefmt.NTP, 0, time.Microsecond, 2 * bound.Apart, sample.ClocksApart},
+		"NTP, 26 years behind":              {timefmt.NTP, timefmt.NTP, 0, time.Microsecond, -26 * bound.Apart, sample.ClocksApart},
+		"PTP, 2 years behind":               {timefmt.PTP, timefmt.PTP, tai, time.Microsecond, -2 * bound.Apart, sample.ClocksApart},
+		"PTP, 20 years ahead":               {timefmt.PTP, timefmt.PTP, tai, time.Microsecond, 20 * bound.Apart, sample.ClocksApart},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			peer := fakePeer(t, func(q []byte) [][]byte {
-				s, err := stampfmt.ParseSender(q)
-				if err != nil {
-					return nil
-				}
-				reply, now := replyTo(q, s.Seq), c.true.Encode(instant.Now(), c.tai)
+			peer := alteringPeer(t, func(reply []byte) {
+				now := c.true.Encode(instant.Now().Add(c.ahead), c.tai)
 				binary.BigEndian.PutUint64(reply[atT3:], now)
 				binary.BigEndian.PutUint16(reply[atError:], uint16(timefmt.MakeErrorEstimate(c.bound, true, c.stated)))
 				binary.BigEndian.PutUint64(reply[atT2:], now)
-				return [][]byte{reply}
 			})
 			b := newTestbed(t, reflector.Options{}).to(peer)
 			r := b.measure(t, quick(), 20)

@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/net/wire/timefmt"
@@ -24,10 +25,6 @@ type Reply struct {
 // Filled reports whether our reflector wrote its counts.
 func (r *Reply) Filled() bool { return r.HasReceipt && r.Receipt.Filled }
 
-// year is the longest distance of a timestamp in its true format from the time of this host. In the other format it is at least 66 years
-// away, or has too many nanoseconds.
-const year = 365 * 24 * time.Hour
-
 // Format is the format of the reply's timestamps: the one that its own Error Estimate names (stated; RFC 8762 section 4.2.1), or the other
 // one if only in that the timestamps are close to local. tai is TAI-UTC, for the format PTP.
 func (r *Reply) Format(tai time.Duration, local instant.Time) (f timefmt.Format, stated bool) {
@@ -39,10 +36,11 @@ func (r *Reply) Format(tai time.Duration, local instant.Time) (f timefmt.Format,
 	return f, true
 }
 
-// close reports whether all timestamps of the reply exist in format f and are within a year of local, except absent ones.
+// close reports whether all timestamps of the reply exist in format f and are within bound.Apart of local, except absent ones. In the other
+// format a timestamp is at least 66 years away, or has too many nanoseconds.
 func (r *Reply) close(f timefmt.Format, tai time.Duration, local instant.Time) bool {
 	for _, raw := range [...]uint64{r.Packet.T2, r.Packet.T3} {
-		if at := f.Decode(raw, tai, local); raw != 0 && (at.IsZero() || at.Sub(local).Abs() > year) {
+		if at := f.Decode(raw, tai, local); raw != 0 && (at.IsZero() || at.Sub(local).Abs() > bound.Apart) {
 			return false
 		}
 	}
