@@ -141,7 +141,7 @@ func (e *Endpoint) Join(session uint64) *Session {
 	defer e.mu.Unlock()
 	s := e.sessions[session]
 	if s == nil {
-		s = &Session{endpoint: e, id: session, challenges: make(chan []byte, 1), limit: rate.NewLimiter(challengesPerSecond, challengesAtOnce)}
+		s = &Session{endpoint: e, id: session, challenges: make(chan challenge, 1), limit: rate.NewLimiter(challengesPerSecond, challengesAtOnce)}
 		e.sessions[session] = s
 	}
 	return s
@@ -232,12 +232,18 @@ func (e *Endpoint) Stats() Stats {
 	return s
 }
 
+// challenge is a received cookie and its source.
+type challenge struct {
+	from   netip.AddrPort
+	cookie []byte
+}
+
 // Session is the part of an Endpoint for one run.
 type Session struct {
 	endpoint *Endpoint
 	id       uint64
 	// challenges holds the last received cookie; limit limits the challenges that this end sends.
-	challenges chan []byte
+	challenges chan challenge
 	limit      *rate.Limiter
 	// received is when the last packet of any type arrived, greeted whether the other end has sent a hello without a
 	// reply: see LastReceived. asked is when one with a reply came after that, answered when the last reply came.

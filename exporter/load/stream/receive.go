@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/net/sched"
@@ -168,6 +169,12 @@ var ErrNoReply = errors.New("stream: no reply to hello packets")
 // proves the address of this end as the load server sees it. After 5 s the error wraps
 // ErrNoReply.
 func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, err error) {
+	_, cookie, err = s.HelloAny(ctx, to)
+	return cookie, err
+}
+
+// HelloAny is Hello to several addresses, one of them forwarded to the other end by a NAT, and returns the first that replies.
+func (s *Session) HelloAny(ctx context.Context, to ...netip.AddrPort) (at netip.AddrPort, cookie []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helloTimeout, ErrNoReply)
 	defer cancel()
 	again := time.NewTicker(helloEvery)
@@ -178,19 +185,24 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	default:
 	}
 	for {
-		if err := s.hello(to, 0); errors.Is(err, net.ErrClosed) {
-			return nil, err
-		} else if err != nil {
-			refused = err
+		for _, one := range to {
+			if err := s.hello(one, 0); errors.Is(err, net.ErrClosed) {
+				return at, nil, err
+			} else if err != nil {
+				refused = err
+			}
 		}
 		select {
-		case cookie := <-s.challenges:
-			return cookie, nil
+		case c := <-s.challenges:
+			if slices.Contains(to, c.from) {
+				return c.from, c.cookie, nil
+			}
+			return to[0], c.cookie, nil
 		case <-ctx.Done():
 			if refused != nil {
-				return nil, fmt.Errorf("%w from %v, and %w", context.Cause(ctx), to, refused)
+				return at, nil, fmt.Errorf("%w from %v, and %w", context.Cause(ctx), to, refused)
 			}
-			return nil, fmt.Errorf("stream: hello to %v: %w", to, context.Cause(ctx))
+			return at, nil, fmt.Errorf("stream: hello to %v: %w", to, context.Cause(ctx))
 		case <-again.C:
 		}
 	}
@@ -305,7 +317,7 @@ func (s *Session) challenged(in *tstamp.In, h loadfmt.Header) {
 	case <-s.challenges: // the newest one is kept
 	default:
 	}
-	s.challenges <- append([]byte(nil), cookie...) // only the receiving goroutine sends
+	s.challenges <- challenge{in.Peer, append([]byte(nil), cookie...)} // only the receiving goroutine sends
 	s.answered.Store(s.received.Load())
 	s.isPeer(in.Peer, in.Local)
 	if s.endpoint.onHello != nil {

@@ -56,7 +56,7 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 		served.Wait()
 	}
 	d.Phase("verifying this host's address")
-	cookie, err := proveAddress(ctx, joined, remote)
+	remote, cookie, err := proveAddress(ctx, joined, remote, where)
 	if err == nil {
 		if err = client.Prove(ctx, cookie); err != nil {
 			err = d.Failed(ctx, err)
@@ -73,18 +73,25 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 	return s, nil
 }
 
-// proveAddress obtains the cookie that proves the local address.
-func proveAddress(ctx context.Context, s *stream.Session, remote netip.AddrPort) (cookie []byte, err error) {
-	cookie, err = s.Hello(ctx, remote)
+// proveAddress obtains the cookie that proves the local address, and the address at which the load server replied. Its UDP port has the
+// number of its TCP port: if that is not the port of the control connection, a NAT forwards that, and perhaps the same UDP port.
+func proveAddress(ctx context.Context, s *stream.Session, told, control netip.AddrPort) (remote netip.AddrPort, cookie []byte, err error) {
+	to := []netip.AddrPort{told}
+	if control.Port() != told.Port() {
+		to = append(to, control)
+	}
+	remote, cookie, err = s.HelloAny(ctx, to...)
 	switch {
+	case errors.Is(err, stream.ErrNoReply) && len(to) > 1:
+		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s or %s; is UDP open there and on the path? A NAT forwards TCP %d to port %d of the load server: UDP %d must be forwarded to its UDP %d as well", told, control, control.Port(), told.Port(), control.Port(), told.Port())}
 	case errors.Is(err, stream.ErrNoReply):
-		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the path?", remote, remote.Port())}
+		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the path?", told, told.Port())}
 	case err != nil && ctx.Err() == nil:
 		err = &loadtest.Failure{Reason: runreason.Socket, Err: err}
 	case err != nil:
 		err = loadtest.WithCause(ctx, err)
 	}
-	return cookie, err
+	return remote, cookie, err
 }
 
 func sessionOptions(ctx context.Context, d *loadsession.Conn, c *Client, remote netip.AddrPort) SessionOptions {

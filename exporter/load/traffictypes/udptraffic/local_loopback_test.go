@@ -6,10 +6,12 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -256,9 +258,68 @@ func TestPathWithoutUDPIsReported(t *testing.T) {
 	if o.Result != loadtest.Failed || o.Reason != runreason.NoTraffic {
 		t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
 	}
-	if want := "no reply to UDP at " + host + ":"; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "open there and on the path?") {
+	if want := "no reply to UDP at " + host + ":"; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "open there and on the path? A NAT forwards TCP ") {
 		t.Errorf("%q does not begin with %q", err, want)
 	}
+}
+
+// TestForwardedPortIsThatOfTheControlConnection: a NAT forwards TCP and UDP of another port to the load server.
+func TestForwardedPortIsThatOfTheControlConnection(t *testing.T) {
+	opts := remoteEnd(t.Context(), t)
+	server := opts.LoadServer
+	opts.LoadServer = relay(t, "127.0.0.2:0", server)
+	relayUDP(t, opts.LoadServer, server)
+	reached := ""
+	o, err := loadtesttest.RunKind(t.Context(), env(staticClock()), target, opts, scriptKind{func(_ context.Context, s *udptraffic.Session, _ *loadtest.Run) error {
+		reached = s.Remote().String()
+		return nil
+	}}, nil)
+	if err != nil || reached != opts.LoadServer {
+		t.Errorf("%s, %s: %v; UDP to %s, want %s", o.Result, o.Reason, err, reached, opts.LoadServer)
+	}
+}
+
+// relayUDP forwards packets of one client to an address until the end of the test.
+func relayUDP(t *testing.T, from, to string) {
+	t.Helper()
+	in, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(from)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := net.Dial("udp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var client atomic.Pointer[net.UDPAddr]
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, peer, err := in.ReadFromUDP(b)
+			if err != nil {
+				return
+			}
+			client.Store(peer)
+			_, _ = out.Write(b[:n])
+		}
+	})
+	copying.Go(func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, err := out.Read(b)
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				_, _ = in.WriteToUDP(b[:n], client.Load())
+			}
+		}
+	})
+	t.Cleanup(func() {
+		in.Close()
+		out.Close()
+		copying.Wait()
+	})
 }
 
 // relay forwards TCP connections to an address until the end of the test.
