@@ -12,19 +12,16 @@ import (
 )
 
 const (
-	loaded    = "loaded"
+	loaded    = metric.LoadedL
 	idle      = loaded + `="none"`
 	noWorking = slimOr + "no completed run, working_delay_interval 0, or too few packets"
 	// noWorkingDelay is for values that need synchronized clocks.
 	noWorkingDelay = slimOr + "no completed run, working_delay_interval 0, or a clock was not synchronized"
 )
 
-// ownLoad selects the values of a direction while that direction was loaded, alone or with the other.
-func ownLoad(base string, d *metric.Desc, matchers ...string) string {
-	in := func(name, matcher string) string {
-		return from(base, d, append(matchers, matcher, loaded+`=~"`+name+`|both"`)...)
-	}
-	return "(" + in("forward", forward) + " or " + in("reverse", reverse) + ")"
+// underLoad has the value of each direction while that direction was loaded.
+func underLoad(base string, d *metric.Desc) string {
+	return "max without (" + loaded + ") (" + from(base, d, forward, rules.UnderLoad("forward")) + " or " + from(base, d, reverse, rules.UnderLoad("reverse")) + ")"
 }
 
 // workingRow shows what others feel while the probe of base loads the link.
@@ -36,13 +33,13 @@ func workingRow(b *boardBuilder, base string) {
 		"R of a call during the load, run by run",
 		"Transmission rating R (G.107, codec G.711) of a call in each direction while its direction was loaded, and before the load (dotted). The line is at " + plain(rules.ThresholdRFactor.Default) + ": many users are dissatisfied below it (Annex B).",
 		"none", noWorkingDelay + " in this time range",
-	}, base, metric.WorkingR, "min").Span(6).Min(0).Max(100).
+	}, base, metric.WorkingR).Span(6).Min(0).Max(100).
 		Thresholds(steps(step{0, "transparent"}, step{rules.ThresholdRFactor.Default, red})).ThresholdsStyle(line()))
 	b.WithPanel(idleAndLoaded(text{
 		"Loss of others, run by run",
 		"Share of the light test packets that each direction lost while it was loaded, and before the load (dotted).",
 		"percentunit", noWorking + " in this time range",
-	}, base, metric.WorkingLoss, "max").Span(6).Min(0).AxisSoftMax(leastRatio).Thresholds(steps(step{0, "transparent"})))
+	}, base, metric.WorkingLoss).Span(6).Min(0).AxisSoftMax(leastRatio).Thresholds(steps(step{0, "transparent"})))
 	rtt := runs(lines(text{
 		"Round trip of others, run by run",
 		"Median and 95th percentile (dashed) of the round-trip time of light test packets in each run, by the loaded direction, without the time in the reflector. It needs no synchronized clock.",
@@ -60,9 +57,9 @@ func workingRow(b *boardBuilder, base string) {
 }
 
 // idleAndLoaded has a solid line of the direction under its own load and a dotted one before it.
-func idleAndLoaded(t text, base string, d *metric.Desc, worst string) *timeseries.PanelBuilder {
+func idleAndLoaded(t text, base string, d *metric.Desc) *timeseries.PanelBuilder {
 	p := runs(plot(t,
-		ranged(fresh(base, worst+" without (loaded) ("+ownLoad(base, d)+")"), "{{direction}} loaded"),
+		ranged(fresh(base, underLoad(base, d)), "{{direction}} loaded"),
 		ranged(fresh(base, from(base, d, idle)), "{{direction}} idle"),
 	))
 	colored(p, " loaded", prop("custom.lineWidth", 2))

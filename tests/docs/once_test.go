@@ -23,6 +23,9 @@ func TestDecisionsStandOnce(t *testing.T) {
 		"the main limit of a TCP sender": {
 			`> MainShare|bool 0\.5\b|2 ?\* ?share > sum`, []string{"exporter/estimate/tcpstate/limit.go"},
 		},
+		"the working delay under a direction's own load": {
+			`\|both\b|[lL]oaded\.Packets >`, []string{"exporter/core/rules/runs.go"},
+		},
 		"what is left of a quota": {
 			`\blimit ?- ?add\(|Limit ?- ?[a-z.]*Used|\bLeftToday\b`, []string{"exporter/probe/quota/quota.go", "exporter/load/loadcontrol/message.go", "exporter/load/loadserver/session.go"},
 		},

@@ -1,18 +1,18 @@
 package metric
 
-// loadedL is the label with the directions of the load.
-const loadedL = "loaded"
+// LoadedL is the label with the directions of the load.
+const LoadedL = "loaded"
 
 // Working delay: test packets of the light kind while a load test fills the link.
 var (
-	loads = Values{loadedL: {"none: before the load", "forward", "reverse", "both"}}
+	loads = Values{LoadedL: {"none: before the load", "forward", "reverse", "both"}}
 
-	perLoad         = []string{Path, Probe, Direction, loadedL}
-	perLoadQuantile = []string{Path, Probe, Direction, loadedL, QuantileL}
+	perLoad         = []string{Path, Probe, Direction, LoadedL}
+	perLoadQuantile = []string{Path, Probe, Direction, LoadedL, QuantileL}
 
 	WorkingDelay = Family(Desc{
 		Name: "oneway_working_delay_seconds", Kind: Gauge, Labels: perLoadQuantile, Values: loads,
-		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived, in seconds, while traffic loaded the directions of label loaded. Lost ones are in oneway_working_loss_ratio only. The delay of some that arrived is not known: forward, of those whose reply was lost or is undecided; and of those without a trusted clock.",
+		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived, in seconds, while traffic loaded the directions of label loaded. Of the parts of a run in which its direction was loaded, alone or with the other one, only the one with the most packets has a value. Lost packets are in oneway_working_loss_ratio only. The delay of some that arrived is not known: forward, of those whose reply was lost or is undecided; and of those without a trusted clock.",
 		Absent: "Before the first completed run, with working_delay_interval 0, beside a train, without a reply of the load server's reflector, where fewer than 10 packets had a valid delay, and where packets without a known delay could change the quantile by more than the bound of the clocks and a tenth of the median.",
 		Source: "RFC 7679 section 5.1; RFC 9318 section 4.2.4 (working latency)",
 	})
@@ -47,13 +47,13 @@ var (
 		Source: "ITU-T G.107 (06/2015) clause 7.5; design, invariant 1",
 	})
 	WorkingRTT = Family(Desc{
-		Name: "oneway_working_round_trip_time_seconds", Kind: Gauge, Labels: []string{Path, Probe, loadedL, QuantileL}, Values: loads,
+		Name: "oneway_working_round_trip_time_seconds", Kind: Gauge, Labels: []string{Path, Probe, LoadedL, QuantileL}, Values: loads,
 		Help:   "Quantile (0.5, 0.95) of the round-trip time of those light test packets of the last run whose reply arrived within the loss timeout, the reflector's time left out, in seconds; it needs no synchronized clock.",
 		Absent: "As oneway_working_delay_seconds, but where fewer than 10 replies arrived; it needs no synchronized clocks.",
 		Source: "RFC 2681 section 2; RFC 9318 section 4.2.4",
 	})
 	WorkingRoundTrips = Family(Desc{
-		Name: "oneway_working_round_trips_per_minute", Kind: Gauge, Labels: []string{Path, Probe, loadedL}, Values: loads,
+		Name: "oneway_working_round_trips_per_minute", Kind: Gauge, Labels: []string{Path, Probe, LoadedL}, Values: loads,
 		Help:   "60 divided by the median working round-trip time in seconds: the round trips one after another that a minute has. It is of packets during the load, not the RPM of an HTTP transfer.",
 		Absent: "Where oneway_working_round_trip_time_seconds is absent.",
 		Source: "design; draft-ietf-ippm-responsiveness has another definition",
@@ -70,7 +70,7 @@ func workingGroup() Group {
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_working", Labels: perLoad},
-			{Name: "oneway_working_round_trip", Labels: []string{Path, Probe, loadedL}},
+			{Name: "oneway_working_round_trip", Labels: []string{Path, Probe, LoadedL}},
 		},
 	}
 }

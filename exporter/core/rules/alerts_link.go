@@ -69,9 +69,9 @@ and on (job, instance, path, probe) $recentRun`, names{
 			Summary: "A load on {{ $labels.path }} adds {{ $value | humanizeDuration }} to the {{ $labels.direction }} delay of others",
 			Description: "While {{ $labels.path }}/{{ $labels.probe }} loaded the {{ $labels.direction }} direction, half of the packets of others took {{ $value | humanizeDuration }} longer than before, in at least " + fmt.Sprint(WorkingDelayRuns) + " runs" +
 				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded='none',quantile_rank='0.5'})", "; idle {{ .Value | humanizeDuration }}") +
-				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,loaded=~'$direction|both',quantile_rank='0.5'})", ", loaded {{ .Value | humanizeDuration }}") +
-				errorBound("max("+metric.WorkingDelayBound.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})") +
-				lookup("min("+metric.WorkingR.Name+"{instance,path,probe,direction,loaded=~'$direction|both'})", `; R of a call {{ printf "%.0f" .Value }}`) + ".",
+				lookup("max("+metric.WorkingDelay.Name+"{instance,path,probe,direction,"+underItsLoad()+",quantile_rank='0.5'})", ", loaded {{ .Value | humanizeDuration }}") +
+				errorBound("max("+metric.WorkingDelayBound.Name+"{instance,path,probe,direction,"+underItsLoad()+"})") +
+				lookup("min("+metric.WorkingR.Name+"{instance,path,probe,direction,"+underItsLoad()+"})", `; R of a call {{ printf "%.0f" .Value }}`) + ".",
 		},
 	}
 	ThroughputDegraded = Rule{

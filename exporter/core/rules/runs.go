@@ -50,12 +50,12 @@ counts as a whole.`)
 of one run: a constant clock error cancels.`,
 		Expr: promql(`
 max without (loaded, quantile_rank) (
-  $workingDelay{direction="forward",loaded=~"forward|both",quantile_rank="0.5"}
+  $workingDelay{direction="forward",$forward,quantile_rank="0.5"}
   or
-  $workingDelay{direction="reverse",loaded=~"reverse|both",quantile_rank="0.5"}
+  $workingDelay{direction="reverse",$reverse,quantile_rank="0.5"}
 )
 - sum without (loaded, quantile_rank) ($workingDelay{loaded="none",quantile_rank="0.5"})`, names{
-			"workingDelay": metric.WorkingDelay.Name,
+			"workingDelay": metric.WorkingDelay.Name, "forward": UnderLoad("forward"), "reverse": UnderLoad("reverse"),
 		}),
 	}
 	WorkingDelayRunsBelow = Rule{
@@ -82,6 +82,13 @@ or
 		}),
 	}
 )
+
+// UnderLoad selects, of the gauges of working delay of a direction, the one of the last run while that direction was loaded: an agent has one
+// at most, of the part of the run that estimate/working selects.
+func UnderLoad(direction string) string { return metric.LoadedL + `=~"` + direction + `|both"` }
+
+// underItsLoad is UnderLoad of the alert's direction in the query of an annotation.
+func underItsLoad() string { return strings.ReplaceAll(UnderLoad("$direction"), `"`, "'") }
 
 // Tested selects the paths that a load test affected within a time before; series selects metric.PathTested. A time that lies ahead is the
 // one of a wrong clock: it is recent if it changed in changing, which may be longer, since a change is between two samples.

@@ -148,6 +148,39 @@ func (p *Part) Way(d sample.Direction) *Way {
 	return &p.Reverse
 }
 
+// loads reports whether a direction was loaded, alone or with the other one.
+func (l Loaded) loads(d sample.Direction) bool {
+	return l == Both || l == [2]Loaded{Forward, Reverse}[d]
+}
+
+// knows reports whether a part has a value of a direction, or of the round trip.
+func (p *Part) knows(d sample.Direction) bool {
+	w := p.Way(d)
+	return w.Delay != nil || w.Loss != nil || w.LossLimits != nil || p.RoundTrip != nil
+}
+
+// UnderLoad returns the part that is the result of a direction under its own load, as the page, the metrics and so the alert have it: of those in
+// which it was loaded, alone or with the other one, and that have a value, the one with the most packets. Where both directions send, one of
+// them alone often has a few packets at the beginning or at the end, which are not the load (RFC 9318 section 4.2.4: working conditions). Without
+// a value it is the one with the most packets; nil: the direction was not loaded while packets were sent.
+func UnderLoad(parts []Part, d sample.Direction) (own *Part) {
+	for i := range parts {
+		p := &parts[i]
+		if !p.Loaded.loads(d) {
+			continue
+		}
+		if own == nil || p.knows(d) && !own.knows(d) || p.knows(d) == own.knows(d) && p.Packets >= own.Packets {
+			own = p
+		}
+	}
+	return own
+}
+
+// Shown reports whether a part has the result of a direction: each part without a load of the direction, and of the others UnderLoad.
+func Shown(parts []Part, i int, d sample.Direction) bool {
+	return !parts[i].Loaded.loads(d) || &parts[i] == UnderLoad(parts, d)
+}
+
 // Evaluate returns the parts that have packets: idle is the time before the loads. It sorts the packets.
 func Evaluate(packets []Packet, idle Span, loads []Load) (parts []Part) {
 	packets = unique(packets)

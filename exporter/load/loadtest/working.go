@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"fmt"
+	"slices"
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
@@ -21,32 +22,20 @@ type Working struct {
 	Parts []working.Part `json:"parts,omitempty"`
 }
 
-// part returns the part of the run with this load; nil: it has none.
-func (w *Working) part(name working.Loaded) *working.Part {
-	for i := range w.Parts {
-		if w.Parts[i].Loaded == name {
-			return &w.Parts[i]
-		}
-	}
-	return nil
-}
-
-// lines is one line for each tested direction, or none with a Reason. It is that of the part with the most packets of those
-// with a value: where both directions send, one of them alone often has a few packets.
+// lines is one line for each tested direction, or none with a Reason.
 func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	if w.Reason != "" {
 		return nil
 	}
-	idle := w.part(working.None)
+	var idle *working.Part
+	if i := slices.IndexFunc(w.Parts, func(p working.Part) bool { return p.Loaded == working.None }); i >= 0 {
+		idle = &w.Parts[i]
+	}
 	for _, d := range directions {
-		line, most := probe.Result{Value: "not measured"}, 0
-		for _, name := range []working.Loaded{[2]working.Loaded{working.Forward, working.Reverse}[d], working.Both} {
-			if loaded := w.part(name); loaded != nil && loaded.Packets >= most {
-				if numbers := compare(idle, loaded, d); numbers != nil {
-					line, most = probe.Result{Numbers: numbers}, loaded.Packets
-				} else if most == 0 {
-					line = probe.Result{Unknown: fmt.Sprintf("fewer than %d replies", working.MinPackets)}
-				}
+		line := probe.Result{Value: "not measured"}
+		if loaded := working.UnderLoad(w.Parts, d); loaded != nil {
+			if line = (probe.Result{Numbers: compare(idle, loaded, d)}); line.Numbers == nil {
+				line.Unknown = fmt.Sprintf("fewer than %d replies", working.MinPackets)
 			}
 		}
 		line.Quantity, line.Direction = "working delay", d.String()
@@ -56,7 +45,7 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 }
 
 // compare is "idle 14 ms, working 880 ms, loss 13 %, R 91 -> 12": the medians and the loss, if any, in one direction, or of round trips without synchronized
-// clocks; nil if there is neither.
+// clocks, or the loss alone where nothing arrives; nil if there is none of these.
 func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	own := loaded.Way(d)
 	before := &working.Way{}
@@ -65,13 +54,7 @@ func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	}
 	switch {
 	case own.Delay != nil:
-		numbers := medians("", before.Delay, own.Delay)
-		if own.Loss != nil && *own.Loss > 0 {
-			numbers = append(numbers, report.Number{Label: "loss", Value: own.Loss, Unit: unit.Ratio})
-		}
-		if l := own.LossLimits; l != nil {
-			numbers = append(numbers, report.Number{Label: "loss", Range: &[2]float64{l.Low, l.High}, Unit: unit.Ratio})
-		}
+		numbers := append(medians("", before.Delay, own.Delay), lossOf(own)...)
 		if own.R != nil && before.R != nil {
 			numbers = append(numbers, report.Number{Label: "R", Before: before.R, Value: own.R, Unit: unit.RFactor})
 		}
@@ -83,7 +66,18 @@ func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 		}
 		return medians("round trip ", trip, loaded.RoundTrip)
 	}
-	return nil
+	return lossOf(own)
+}
+
+// lossOf is the loss of a direction, or its limits; nil: nothing was lost, or it is unknown.
+func lossOf(own *working.Way) (all []report.Number) {
+	if own.Loss != nil && *own.Loss > 0 {
+		all = append(all, report.Number{Label: "loss", Value: own.Loss, Unit: unit.Ratio})
+	}
+	if l := own.LossLimits; l != nil {
+		all = append(all, report.Number{Label: "loss", Range: &[2]float64{l.Low, l.High}, Unit: unit.Ratio})
+	}
+	return all
 }
 
 // medians has the words before the first label.
@@ -94,7 +88,7 @@ func medians(before string, idle, loaded *working.Quantiles) (all []report.Numbe
 	return append(all, report.Number{Label: before + "working", Value: &loaded.P50, Unit: unit.Seconds})
 }
 
-// publish sets the gauges of all parts.
+// publish sets the gauges of all parts; of the parts in which a direction was loaded only working.UnderLoad has gauges of that direction.
 func (w *Working) publish(v *Values) {
 	if w == nil {
 		return
@@ -111,6 +105,9 @@ func (w *Working) publish(v *Values) {
 		setAll(metric.WorkingRTT, p.RoundTrip, loaded)
 		v.SetKnown(metric.WorkingRoundTrips, p.RoundTrips, loaded)
 		for _, d := range sample.Directions() {
+			if !working.Shown(w.Parts, i, d) {
+				continue
+			}
 			way, name := p.Way(d), d.String()
 			setAll(metric.WorkingDelay, way.Delay, name, loaded)
 			setAll(metric.WorkingVariation, way.Variation, name, loaded)

@@ -1,10 +1,15 @@
 package loadtest
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
 )
@@ -41,6 +46,10 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Packets: 12, Forward: way(0.38, 25)}, {Loaded: working.Both, Packets: 49}}},
 			"idle 30 ms, working 380 ms, R 92 -> 25", "unknown: fewer than 10 replies",
 		},
+		"nothing arrives in most of the time": {
+			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Packets: 12, Forward: way(0.38, 25)}, {Loaded: working.Both, Packets: 49, Forward: working.Way{Loss: new(1.0)}}}},
+			"loss 100 %", "unknown: fewer than 10 replies",
+		},
 		"loss during the load": {
 			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Forward: working.Way{
 				Delay: &working.Quantiles{P50: 0.38}, Loss: new(0.31), R: new(0.0),
@@ -76,5 +85,45 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 	}
 	if got := (&Working{Reason: "no reply"}).lines(sample.Directions()); len(got) > 0 {
 		t.Errorf("with a reason, which is a note: %v", got)
+	}
+}
+
+// The page and the gauges, and so the alert and the dashboards, have the same part of the run for a direction under its own load: the one with
+// the most packets, not the one with the largest delay.
+func TestGaugesOfADirectionUnderItsLoadAreOfThePartOnThePage(t *testing.T) {
+	way := func(delay float64) working.Way {
+		return working.Way{Delay: &working.Quantiles{P50: delay, P95: &delay, ErrorBound: new(0.001)}, Variation: &working.Quantiles{}, Loss: new(delay / 10), R: new(100 - delay), RStep: new(1.0)}
+	}
+	w := &Working{Parts: []working.Part{
+		{Loaded: working.None, Packets: 20, Forward: way(0.03), Reverse: way(0.014)},
+		{Loaded: working.Forward, Packets: 12, Forward: way(0.95), Reverse: way(0.02)},
+		{Loaded: working.Reverse, Packets: 80, Forward: way(0.04), Reverse: way(0.6)},
+		{Loaded: working.Both, Packets: 49, Forward: way(0.38), Reverse: way(0.88)},
+	}}
+	lines := w.lines(sample.Directions())
+	for d, want := range []string{"idle 30 ms, working 380 ms, loss 3.80 %, R 100 -> 100", "idle 14 ms, working 600 ms, loss 6.00 %, R 100 -> 99"} {
+		if got := lines[d].Text(); got != want {
+			t.Errorf("line %d is %q, want %q", d, got, want)
+		}
+	}
+	sink := &metrictest.Keeping{}
+	NewValues(metric.NewScope(sink, "office", "tcp")).Replace("run", w.publish)
+	for _, d := range []*metric.Desc{metric.WorkingDelay, metric.WorkingVariation, metric.WorkingLoss, metric.WorkingR, metric.WorkingRStep, metric.WorkingDelayBound} {
+		shown := map[string]bool{}
+		for _, direction := range sample.Directions() {
+			for _, p := range w.Parts {
+				labels := []string{"office", "tcp", direction.String(), string(p.Loaded)}
+				if slices.Contains(d.Labels, metric.QuantileL) {
+					labels = append(labels, "0.5")
+				}
+				if _, ok := sink.Value(d, labels...); ok {
+					shown[direction.String()+" "+string(p.Loaded)] = true
+				}
+			}
+		}
+		want := "forward both,forward none,forward reverse,reverse forward,reverse none,reverse reverse"
+		if got := strings.Join(slices.Sorted(maps.Keys(shown)), ","); got != want {
+			t.Errorf("%s has %s, want %s", d.Name, got, want)
+		}
 	}
 }
