@@ -96,6 +96,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{metrics, few + " had a valid delay"},
 		{metrics, few + " were decided"},
 		{metrics, fmt.Sprintf("fewer than %d replies arrived", working.MinPackets)},
+		{"exporter/doc/schema/test.json", fmt.Sprintf("must not change it by more than %d. r_factor_step", voice.MostUnknown)},
 		{options, kilobits},
 		{workingDoc, kilobits},
 		{"exporter/doc/load-tests.md", strings.Fields(kilobits)[0] + " kb/s"},

@@ -102,7 +102,7 @@ type Way struct {
 	// Variation is the delay less the least one of the part (RFC 5481).
 	Variation *Quantiles `json:"delay_variation_seconds,omitempty"`
 	// R is that of a G.711 call. It needs Delay and Loss, and packets of unknown delay must not change it by more than
-	// voice.MostUnknown. RStep is its largest change by these, or if one packet more, or one less, had been lost: R of few packets is
+	// 10. RStep is its largest change by these, or if one packet more, or one less, had been lost: R of few packets is
 	// coarse.
 	R     *float64 `json:"r_factor,omitempty"`
 	RStep *float64 `json:"r_factor_step,omitempty"`

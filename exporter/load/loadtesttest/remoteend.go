@@ -8,11 +8,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/load/loadsession"
 	"oneway.example/exporter/load/loadtest"
@@ -103,4 +105,19 @@ func RunKind[S loadsession.Session](ctx context.Context, env probe.Env, target p
 		return nil, err
 	}
 	return loadtest.RunOnce(ctx, env, target, o.Options, test, nil, progress)
+}
+
+// Directed returns the notes of a run, with one for each direction in the place of one that both directions have.
+func Directed(notes []string) []string {
+	var all []string
+	for _, note := range notes {
+		if rest, both := strings.CutPrefix(note, "both directions: "); both {
+			for _, d := range sample.Directions() {
+				all = append(all, d.String()+": "+rest)
+			}
+			continue
+		}
+		all = append(all, note)
+	}
+	return all
 }

@@ -278,7 +278,7 @@ func unchanged(a, b os.FileInfo) bool {
 // Forbid lets each save fail with this error, since another process uses the directory; nil permits it again.
 func (s *Store) Forbid(why error) {
 	s.mu.Lock()
-	same := s.forbidden == why
+	same := errors.Is(s.forbidden, why)
 	s.forbidden = why
 	s.mu.Unlock()
 	if !same {

@@ -87,7 +87,7 @@ func TestRunThatIsTooShortForAThroughputSaysSo(t *testing.T) {
 			t.Errorf("together %v: %v", together, err)
 		}
 		for _, d := range []string{"forward", "reverse"} {
-			if !slices.ContainsFunc(out.Notes, func(note string) bool {
+			if !slices.ContainsFunc(loadtesttest.Directed(out.Notes), func(note string) bool {
 				return strings.HasPrefix(note, d+": 100 kB, ") && strings.HasSuffix(note, "and a throughput needs 500 ms: raise max_bytes")
 			}) {
 				t.Errorf("together %v: %s: notes %q", together, d, out.Notes)
@@ -219,7 +219,7 @@ func TestNotesTellWhatMakesValuesDoubtful(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes := strings.Join(out.Notes, "\n")
+	notes := strings.Join(loadtesttest.Directed(out.Notes), "\n")
 	for _, want := range []string{"forward: partial: flow 1: sender: limit", "forward: the sending host limits the send buffer", "reverse: the receiving host limits the receive buffer"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes without %q:\n%s", want, notes)

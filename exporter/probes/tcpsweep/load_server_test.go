@@ -125,14 +125,15 @@ func TestSweepThatIsTooShortForAValueHasMeasuredNothing(t *testing.T) {
 	own := short()
 	own.MaxBytes, own.Omit, own.Repetitions = 100_000, 500*time.Millisecond, 2
 	out, res, err := run(t, own, metric.Discard{})
+	notes := loadtesttest.Directed(out.Notes)
 	const want = "reno: 100 kB, the limit (max_bytes), was sent "
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a throughput needs 500 ms: raise max_bytes") {
 		t.Errorf("the error is %v", err)
 	}
-	if out.Result != loadtest.Incomplete || out.Reason != runreason.NoResult || len(res.Cells) != 4 || len(out.Notes) != 4 {
+	if out.Result != loadtest.Incomplete || out.Reason != runreason.NoResult || len(res.Cells) != 4 || len(notes) != 4 {
 		t.Errorf("%s, %s, %d cells, notes %q", out.Result, out.Reason, len(res.Cells), out.Notes)
 	}
-	for _, note := range out.Notes {
+	for _, note := range notes {
 		if !strings.Contains(note, "reno: 2 measurements do not count: 100 kB, the limit (max_bytes), was sent ") {
 			t.Errorf("note %q", note)
 		}
