@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -172,7 +173,7 @@ func measured(t *testing.T, args ...string) (printed string, err error) {
 	}
 	stdout := os.Stdout
 	os.Stdout = into
-	_, err = app.Parse(append([]string{"counting", "h", "--clock=none"}, args...))
+	_, err = app.Parse(withSummaryFlag(append([]string{"counting", "h", "--clock=none"}, args...)))
 	os.Stdout = stdout
 	into.Close()
 	text, failed := io.ReadAll(out)
@@ -181,6 +182,9 @@ func measured(t *testing.T, args ...string) (printed string, err error) {
 	}
 	return string(text), err
 }
+
+// undated are the fields that differ between two measurements.
+var undated = regexp.MustCompile(`"(time|begin|end)": "[^"]*",?`)
 
 func TestLightProbeOfATypeAloneMeasuresFromTheTerminal(t *testing.T) {
 	if text, err := measured(t, "-s", "3", "--count=4"); err != nil || !strings.Contains(text, "reached     12") || !strings.Contains(text, "note: it counts only") {
@@ -198,6 +202,9 @@ func TestLightProbeOfATypeAloneMeasuresFromTheTerminal(t *testing.T) {
 		}
 		if err := documents.CheckBy(of, []byte(text)); err != nil {
 			t.Error(err)
+		}
+		if summary, _ := measured(t, "--json=summary", "--count="+count); undated.ReplaceAllString(summary, "") != undated.ReplaceAllString(text, "") {
+			t.Errorf("count %s: --json=summary prints %s, --json %s", count, summary, text)
 		}
 	}
 }

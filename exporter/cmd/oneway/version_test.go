@@ -30,6 +30,9 @@ func TestPlainBuildHasAVersion(t *testing.T) {
 	if !regexp.MustCompile(want).Match(out) {
 		t.Errorf("want %s, got\n%s", want, out)
 	}
+	if command, err := exec.Command(program, "version").Output(); err != nil || !bytes.Equal(command, out) {
+		t.Errorf("oneway version: %v, %q; want what --version prints, %q", err, command, out)
+	}
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

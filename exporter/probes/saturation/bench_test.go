@@ -68,7 +68,9 @@ func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), d
 		}
 		return nil
 	}
-	err = kind.Perform(t.Context(), udptraffic.NewSession(link, udptraffic.SessionOptions{}), b.run)
+	session := udptraffic.NewSession(link, udptraffic.SessionOptions{})
+	err = kind.Perform(t.Context(), session, b.run)
+	session.Account(&loadtest.Outcome{Run: b.run}, metric.NewScope(metric.Discard{}))
 	if f, ok := errors.AsType[*loadtest.Failure](err); err != nil && (!ok || !runreason.Find(f.Reason).Counted) {
 		return b, err
 	}

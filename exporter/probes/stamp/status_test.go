@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
 )
 
@@ -44,6 +45,39 @@ func TestStatusWithoutAMedianHasNoRoundTrip(t *testing.T) {
 	for _, r := range append([]probe.Result{{}}, v.results()...) {
 		if r.Quantity == "round trip" {
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestPathWithoutAClockByItsConfigurationIsNotImpaired: its one-way delays are not measured. A clock that fails is a defect.
+func TestPathWithoutAClockByItsConfigurationIsNotImpaired(t *testing.T) {
+	for why, c := range map[sample.Reason]struct {
+		cause    string
+		unwanted int // directions with the words "not measured"
+	}{
+		sample.NoClock:             {"", 2},
+		sample.ClockSilent:         {"clock_silent", 0},
+		sample.LocalUnsynchronized: {"local_unsynchronized", 0},
+		sample.Unknown:             {"", 0}, // a good clock
+	} {
+		f := newSessionFixture(t, 20*us, nil)
+		f.clock.reason = why
+		for range 20 {
+			f.bring(10*time.Millisecond, 5*time.Millisecond)
+			f.account.RoundTripsReceived++
+		}
+		f.closed()
+		v := f.told()
+		v.up, v.decided = true, true
+		st := v.status()
+		unwanted := 0
+		for _, r := range st.Results {
+			if r.Quantity == "delay" && r.Value == "not measured" {
+				unwanted++
+			}
+		}
+		if !st.Up || st.Cause != c.cause || (st.Reason == "") != (c.cause == "") || unwanted != c.unwanted {
+			t.Errorf("%v: cause %q (%s), %d times not measured, want %q and %d: %+v", why, st.Cause, st.Reason, unwanted, c.cause, c.unwanted, st.Results)
 		}
 	}
 }

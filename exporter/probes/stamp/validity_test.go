@@ -43,9 +43,14 @@ func (l *pathSink) observed(d *metric.Desc, more ...string) []float64 {
 type fixedClock struct {
 	bound time.Duration
 	steps uint64
+	// reason is why the clock has no bound; Unknown: it is synchronized.
+	reason sample.Reason
 }
 
 func (c *fixedClock) Quality(instant.Time) clock.Quality {
+	if c.reason != sample.Unknown {
+		return clock.Quality{State: clock.None, Bound: sample.Bound{Reason: c.reason}, Steps: c.steps}
+	}
 	return clock.Quality{State: clock.Synchronized, Bound: sample.Bound{Error: c.bound, Reason: sample.OK}, Steps: c.steps}
 }
 
