@@ -112,8 +112,10 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 		{"two", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, up} }, agent.Up, "All 2 probes are measuring", 0},
 		{"starting", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, starting} }, agent.Starting, "1 of 2 probes measuring, 1 starting", 0},
 		{"down", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, down} }, agent.Down, "1 of 2 probes has a problem: 1 down", 0},
-		{"before the first run", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, idle} }, agent.Up, "The one probe is measuring", 0},
-		{"load test alone", func(s *agent.Status) { s.Paths = []agent.PathStatus{idle} }, agent.Up, "1 load test before the first run", 0},
+		{"before the first run", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, idle} }, agent.Up, "1 of 2 probes measuring, 1 before the first run", 0},
+		{"load test alone", func(s *agent.Status) { s.Paths = []agent.PathStatus{idle} }, agent.Up, "0 of 1 probe measuring, 1 before the first run", 0},
+		{"starting, and before the first run", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, starting, idle} }, agent.Starting, "1 of 3 probes measuring, 1 starting, 1 before the first run", 0},
+		{"a problem, and before the first run", func(s *agent.Status) { s.Paths = []agent.PathStatus{down, idle} }, agent.Down, "1 of 2 probes has a problem: 1 down", 0},
 		{"clock", func(s *agent.Status) {
 			s.Paths, s.Clock = []agent.PathStatus{up}, agent.ClockStatus{Reason: "local_unsynchronized"}
 		}, agent.Impaired, "The one probe is measuring", 1},

@@ -85,7 +85,7 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		counts[r.Health]++
 		v.raise(r.Health)
 	}
-	v.Summary = summarize(len(rows)-idle, counts, idle)
+	v.Summary = summarize(len(rows), counts, idle)
 	switch {
 	case s.Started.IsZero():
 		v.Level, v.Summary = agent.Starting, "Not measuring: the agent is starting or ending"
@@ -161,12 +161,10 @@ func (v *verdict) raise(h agent.Health) {
 	}
 }
 
-// summarize counts the probes, without idle ones: load tests before their first run.
+// summarize counts all probes, as check-config does. Idle ones are load tests before their first run.
 func summarize(total int, counts map[agent.Health]int, idle int) string {
-	bad := total - counts[agent.Up] - counts[agent.Starting]
+	bad := total - counts[agent.Up] - counts[agent.Starting] - idle
 	switch {
-	case total == 0 && idle > 0:
-		return unit.Counted(idle, "load test", "load tests") + " before the first run"
 	case total == 0:
 		return "No paths are configured"
 	case bad > 0:
@@ -181,8 +179,15 @@ func summarize(total int, counts map[agent.Health]int, idle int) string {
 			verb = "has"
 		}
 		return fmt.Sprintf("%d of %s %s a problem: %s", bad, unit.Counted(total, "probe", "probes"), verb, strings.Join(parts, ", "))
-	case counts[agent.Starting] > 0:
-		return fmt.Sprintf("%d of %s measuring, %d starting", counts[agent.Up], unit.Counted(total, "probe", "probes"), counts[agent.Starting])
+	case counts[agent.Up] < total:
+		text := fmt.Sprintf("%d of %s measuring", counts[agent.Up], unit.Counted(total, "probe", "probes"))
+		if n := counts[agent.Starting]; n > 0 {
+			text += fmt.Sprintf(", %d starting", n)
+		}
+		if idle > 0 {
+			text += fmt.Sprintf(", %d before the first run", idle)
+		}
+		return text
 	case total == 1:
 		return "The one probe is measuring"
 	}
