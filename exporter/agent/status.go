@@ -39,10 +39,10 @@ type Status struct {
 	Paths []PathStatus `json:"paths"`
 }
 
-// ConfigStatus is the status of the configuration in force.
+// ConfigStatus is the status of the configuration in use.
 type ConfigStatus struct {
 	File string `json:"file"`
-	// Loaded is when it was put in force.
+	// Loaded is when the agent began to use it.
 	Loaded time.Time `json:"loaded,omitzero"`
 	// Error is the error of the last reload; empty: it succeeded.
 	Error string `json:"error,omitempty"`

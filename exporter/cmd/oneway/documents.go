@@ -72,7 +72,7 @@ type probeDocument struct {
 // probeHead has the fields that the documents of all light probes begin with.
 type probeHead struct {
 	document.Envelope
-	// Settings are the options in force.
+	// Settings are the options in use.
 	Settings document.Settings `json:"settings"`
 	document.Outcome
 }
@@ -125,7 +125,7 @@ func (f *testFlags) document(ctx context.Context, k testKind, o *loadtest.Outcom
 // calibrationDocument is the output of `oneway calibrate --json`.
 type calibrationDocument struct {
 	document.Envelope
-	// Settings are the options in force.
+	// Settings are the options in use.
 	Settings document.Settings `json:"settings"`
 	document.Outcome
 	*calibrated

@@ -58,7 +58,7 @@ type Outcome struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Settings are the options in force, by their names in the configuration, with units.
+// Settings are the options in use, by their names in the configuration, with units.
 type Settings map[string]any
 
 // ByDirection has the value of each direction: forward is from this host to the remote end. A null is unknown.

@@ -100,7 +100,7 @@ func limits() Group {
 // pathLimits is the group of the thresholds of paths with light probes, and of the host of a path.
 func pathLimits() Group {
 	rules := byPath(false)
-	rules[0].Doc = `The threshold in force by path: its own if there is one, else the default.`
+	rules[0].Doc = `The threshold in use by path: its own if there is one, else the default.`
 	return Group{Name: "oneway-path-thresholds", Interval: 30 * time.Second, Rules: slices.Concat(rules, []Rule{PathHost})}
 }
 

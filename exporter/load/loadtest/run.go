@@ -34,7 +34,7 @@ type Run struct {
 	Directions []sample.Direction `json:"-"`
 	// Begin is when the run had its session; zero before.
 	Begin instant.Time `json:"-"`
-	// Settings are the options in force.
+	// Settings are the options in use.
 	Settings document.Settings `json:"settings"`
 
 	// Body has the results, of a type that the Kind documents.

@@ -6,7 +6,7 @@
 //	GET  /probe           measures ?target=HOST[:PORT]&module=NAME and returns its metrics, like blackbox_exporter;
 //	                      &debug=true: with the steps, as text
 //	GET  /-/healthy       200 while the process serves
-//	GET  /-/ready         200 while a configuration is in force, else 503
+//	GET  /-/ready         200 while a configuration is in use, else 503
 //	POST /-/reload        reads the configuration again, within about a second; 500 and the reason if it is refused
 //	POST /-/incident      stores the last minutes of ?path=NAME (&probe=NAME if it has several light probes)
 //	                      as a report: 201 and its address, 404, 409, or 429 after too many
