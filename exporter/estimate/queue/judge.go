@@ -17,8 +17,6 @@ const (
 	sharpShare   = 0.1
 	// refusals is the least share of losses that a queue overflow explains.
 	refusals = 0.3
-	// regular is the variation of the times between losses below which they are not random.
-	regular = 0.55
 	// pure is the least share refused of the packets that exceed the space.
 	pure = 0.6
 	// edgeShare is the share of the queue by which cross traffic may shift the limit.
@@ -74,6 +72,7 @@ func (r *run) judge(res *Result) {
 	behind := min(best.random, gaps) * best.least
 	missing := behind + 2*packet*math.Sqrt(behind/packet)
 	blur := max(sharpPackets*packet, sharpShare*best.least) + apart + missing
+	bucket, random := r.cause()
 	conclude := func(state State, format string, values ...any) {
 		res.State, res.Evidence = state, fmt.Sprintf(format, values...)
 	}
@@ -86,7 +85,7 @@ func (r *run) judge(res *Result) {
 		conclude(NotFilled, "%d of %d packets were lost: the link carried %s, or its queue grew to the end", lost, len(r.load)-r.outagePackets, unit.BytesPerSecond.Format(res.Rate.Value))
 	case r.moved(res.Rate.Value):
 		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %s from that before it: %s", unit.Duration(r.base.moved.Abs()), r.base.causes())
-	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
+	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && bucket:
 		conclude(Policer, "%s were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", unit.Ratio.Format(share), best.refused.Quantile(0.5)/packet-1)
 	case r.timed(stretches):
 		conclude(TimeLimited, "packets were dropped after a constant time, whatever the backlog: a timer discards them")
@@ -94,10 +93,14 @@ func (r *run) judge(res *Result) {
 		low, high = last, last
 		best.random, best.upTo, best.enoughPackets = 0, 0, true
 		conclude(Filled, "the backlog after the last loss was %s, more than admitted before: packets are dropped at the queue's head", unit.Bytes.Format(last))
-	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*minLosses/2) && r.growing():
+	case random && (best.excess < refusals+2/math.Sqrt(float64(lost)) || lost < 3*minLosses/2) && r.growing():
 		conclude(NotFilled, "%s were lost at random, whatever the backlog: the queue dropped nothing", unit.Ratio.Format(share))
-	case best.least <= (shallow+1)*packet && r.variation() > regular:
+	case lost < 3*minLosses/2 && r.growing():
+		conclude(Unknown, "undetermined: %d of %d packets were lost, too few to tell random losses from a policer's", lost, len(r.load))
+	case best.least <= (shallow+1)*packet && random:
 		conclude(NotFilled, "%s were lost at random, with almost no backlog: the link carried %s", unit.Ratio.Format(share), unit.BytesPerSecond.Format(res.Rate.Value))
+	case best.least <= (shallow+1)*packet && !bucket:
+		conclude(Unknown, "undetermined: %s were lost with almost no backlog, neither at random nor as a policer drops", unit.Ratio.Format(share))
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
 		conclude(Filled, "the queue drops packets above a backlog of %s", spanText(low, high))
 	case best.excess >= refusals && others > minOthers:
@@ -232,22 +235,6 @@ func (r *run) longest(q float64) time.Duration {
 func (r *run) moved(rate float64) bool {
 	by := r.base.moved.Abs() - r.drift(r.length())
 	return seconds(by)*rate > sharpPackets*float64(r.bytes) && float64(by) > movedShare*float64(r.longest(1))
-}
-
-// variation is the coefficient of variation of the times between losses, each relative to the mean of its
-// neighbors: 1 if they are independent, less if they are regular.
-func (r *run) variation() float64 {
-	sum, n := 0.0, 0
-	for i := 2; i+2 < len(r.losses); i++ {
-		if mean := seconds(r.losses[i+2]-r.losses[i-2]) / 4; mean > 0 {
-			d := seconds(r.losses[i]-r.losses[i-1])/mean - 1
-			sum, n = sum+d*d, n+1
-		}
-	}
-	if n == 0 {
-		return 1
-	}
-	return math.Sqrt(sum / float64(n))
 }
 
 // findStops leaves out packets that would have arrived during a long time without arrivals: they were delayed
