@@ -70,11 +70,12 @@ func (f *fakeLight) begin(ctx context.Context, env probe.Env, o probe.LightOptio
 	ctx, s.cancel = context.WithCancel(ctx)
 	begin := time.Now()
 	s.sending.Go(func() {
-		for ctxtime.Sleep(ctx, o.Interval) { // the interval of the stream
-			now := instant.Now()
+		// A packet that the host sends late has its time in the schedule: their number does not depend on the host.
+		for due := begin.Add(o.Interval); ctxtime.Sleep(ctx, time.Until(due)); due = due.Add(o.Interval) {
+			now := instant.FromTime(due)
 			p := record.Packet{Packet: sample.Packet{Seq: uint64(s.sent), ReverseSeq: uint64(s.sent)}}
 			forward, stamp := 10*time.Millisecond, func(t instant.Time) sample.Stamp { return sample.Stamp{At: t, Origin: sample.Kernel} }
-			if f.from > 0 && time.Since(begin) > f.from {
+			if f.from > 0 && due.Sub(begin) > f.from {
 				forward = 110 * time.Millisecond
 			}
 			p.T1, p.T2, p.T3, p.T4 = stamp(now), stamp(now.Add(forward)), stamp(now.Add(forward)), stamp(now.Add(forward+10*time.Millisecond))
