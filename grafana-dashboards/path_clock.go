@@ -21,7 +21,7 @@ func clockRow(b *boardBuilder) {
 		OverrideByName("delay forward", props{color(blue)}).OverrideByName("delay reverse", props{color(orange)}).
 		OverrideByRegexp("/^clock/", props{color(purple), prop("custom.lineWidth", 2)}))
 	b.WithPanel(errorComponents())
-	b.WithPanel(states(text{
+	clock := states(text{
 		"Local clock state",
 		"State of the agent's clock over time. Delays are reported only in the states synchronized and holdover.",
 		"none", "The agent reports no clock state",
@@ -29,13 +29,12 @@ func clockRow(b *boardBuilder) {
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"1": word("yes", purple, 0), "0": word("no", "transparent", 1),
 		})).
-		OverrideByName("synchronized", props{prop("mappings", stateWords("synchronized", green))}).
-		OverrideByName("unsynchronized", props{prop("mappings", stateWords("unsynchronized", red))}).
-		OverrideByName("stepping", props{prop("mappings", stateWords("stepping", red))}).
-		OverrideByName("silent", props{prop("mappings", stateWords("silent", orange))}).
-		OverrideByName("holdover", props{prop("mappings", stateWords("holdover", yellow))}).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
-			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
+			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
+	for _, s := range clockStates() {
+		clock.OverrideByName(s.name, props{prop("mappings", stateWords(s.name, s.color))})
+	}
+	b.WithPanel(clock)
 	b.WithPanel(counted(text{
 		"Invalid delays by reason",
 		"Delays that were measured and not reported because they have no error bound; local_* concerns the local end, remote_* the remote end. Loss and round-trip times are not affected.",

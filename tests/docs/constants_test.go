@@ -26,7 +26,7 @@ import (
 
 // TestTextsHaveTheNumbersOfTheProgram: a constant that changes changes the texts that have it by hand.
 func TestTextsHaveTheNumbersOfTheProgram(t *testing.T) {
-	const runbooks, metrics = "exporter/serve/runbook/", "exporter/doc/METRICS.md"
+	const metrics = "exporter/doc/METRICS.md"
 	words := map[int]string{3: "three", 24: "a day"}
 	incidents := fmt.Sprintf("last %.0f minutes", incident.Span.Minutes())
 	for _, c := range []struct{ file, text string }{
@@ -37,8 +37,8 @@ func TestTextsHaveTheNumbersOfTheProgram(t *testing.T) {
 		{runbooks + "OnewaySocketDrops.md", fmt.Sprintf("rmem_max=%d`", tstamp.DefaultBufferBytes)},
 		{runbooks + "OnewayDelayBlowUp.md", incidents},
 		{"exporter/serve/httpd/page.html", incidents},
-		{metrics, fmt.Sprintf("within the last %s intervals (at least %s)", words[ledger.UpIntervals], unit.Duration(ledger.UpTime))},
-		{"exporter/doc/report.md", fmt.Sprintf("within the %s test intervals before (at least %s)", words[ledger.UpIntervals], unit.Duration(ledger.UpTime))},
+		{metrics, fmt.Sprintf("within the last %s intervals (at least %s)", say(t, words, ledger.UpIntervals), unit.Duration(ledger.UpTime))},
+		{"exporter/doc/report.md", fmt.Sprintf("within the %s test intervals before (at least %s)", say(t, words, ledger.UpIntervals), unit.Duration(ledger.UpTime))},
 		{metrics, fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
 		{"grafana-dashboards/dashboards/clock.json", fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
 		{metrics, fmt.Sprintf("in less than %g of the time between", tcpdelay.CompressedRatio)},
@@ -51,7 +51,7 @@ func TestTextsHaveTheNumbersOfTheProgram(t *testing.T) {
 		{"grafana-dashboards/dashboards/buffer_sweep.json", fmt.Sprintf("reaches %g %% of", tcpstate.KneeShare*100)},
 		{"deploy/systemd/oneway-agent.service", "RuntimeDirectory=" + filepath.Base(filepath.Dir(linklease.DefaultSocket)) + "\n"},
 		{"deploy/prometheus/README.md", fmt.Sprintf("the %.0f minutes that the rules look back", metric.TestedRecent.Minutes())},
-		{"deploy/prometheus/README.md", words[int(rules.ThresholdBaselineHours.Default)] + " of history"},
+		{"deploy/prometheus/README.md", say(t, words, int(rules.ThresholdBaselineHours.Default)) + " of history"},
 	} {
 		if text := read(t, filepath.Join(root, c.file)); !strings.Contains(text, c.text) {
 			t.Errorf("%s has no %q", c.file, c.text)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/agent/mesh"
+	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
@@ -47,6 +49,7 @@ const (
 	udpCode      = "exporter/load/traffictypes/udptraffic"
 	tcpCode      = "exporter/load/traffictypes/tcptraffic"
 	labels       = "exporter/agent/pathlabel"
+	runbooks     = "exporter/serve/runbook/"
 )
 
 // TestTextsHaveTheConstantsOfPackages: as TestTextsHaveTheNumbersOfTheProgram, of constants that need not be exported.
@@ -61,7 +64,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 	comments := strings.NewReplacer("# ", "", "// ", "", "//\t", "")
 	words := map[int]string{3: "three", 4: "four", 8: "eight"}
 	part := func(directory, name string) string { return option.Part(int(number(t, directory, name))) }
-	memory := words[int(number(t, "exporter/core/memlimit", "shareOfRuntime"))] + " " + strings.TrimPrefix(option.Part(int(number(t, "exporter/core/memlimit", "shareOfGroup"))), "a ") + "s"
+	memory := say(t, words, int(number(t, "exporter/core/memlimit", "shareOfRuntime"))) + " " + strings.TrimPrefix(option.Part(int(number(t, "exporter/core/memlimit", "shareOfGroup"))), "a ") + "s"
 	lost := unit.Duration(span(t, pulses, "lostAfter"))
 	gone := unit.Duration(span(t, gpsd, "pulseFor"))
 	silent := unit.Duration(span(t, gpsd, "timeout"))
@@ -70,20 +73,22 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 	kilobits := fmt.Sprintf("%.0f kb/s in each direction", float64(light)/1000)
 	window, quiet := unit.Duration(span(t, "exporter/probes/stamp", "leastWindow")), unit.Duration(traffic.IdleTimeout)
 	inWords := map[time.Duration]string{time.Minute: "a minute", time.Hour: "For an hour", 24 * time.Hour: "a day"}
-	paused := map[time.Duration]string{time.Second: "a second or more"}[standstill.Limit]
+	paused := say(t, map[time.Duration]string{time.Second: "a second or more"}, standstill.Limit)
+	hour := say(t, map[time.Duration]string{time.Hour: "an hour"}, bound.Limit)
+	meshed := defaults(&mesh.Options{})
 	few := fmt.Sprintf("fewer than %d packets", working.MinPackets)
 	var damages []string
 	for d := stream.Intact; d <= stream.BadHeader; d++ {
-		damages = append(damages, fmt.Sprintf("%d %s", d, map[stream.Damage]string{
+		damages = append(damages, fmt.Sprintf("%d %s", d, say(t, map[stream.Damage]string{
 			stream.Intact: "none", stream.Truncated: "truncated", stream.Overwritten: "overwritten", stream.BitErrors: "bit errors", stream.BadHeader: "in the header",
-		}[d]))
+		}, d)))
 	}
 	for _, c := range []struct{ file, text string }{
 		{metrics, "has a device that was found or sent data in the last " + silent},
 		{metrics, "does not report it, and after " + gone + " without a pulse"},
 		{metrics, "after " + gone + " without such a message"},
 		{metrics, "until enough pulses agree, and after " + lost + " without a pulse"},
-		{metrics, "before " + words[int(number(t, pulses, "jitterFrom"))] + " intervals, and after " + lost + " without a pulse"},
+		{metrics, "before " + say(t, words, int(number(t, pulses, "jitterFrom"))) + " intervals, and after " + lost + " without a pulse"},
 		{gpsd + "/gpsd.go", "pauses that double up to " + unit.Duration(span(t, gpsd, "defaultMaxBackOff"))},
 		{gpsd + "/gpsd.go", "request after " + silent + " of silence, is disconnected after " + silent + " more"},
 		{gpsd + "/gpsd.go", "after " + silent + " of silence"},
@@ -109,13 +114,13 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{options, fmt.Sprintf("one for each %d KiB", int(number(t, reflector, "memoryShare")*(number(t, reflector, "sessionBytes")+number(t, reflector, "growthBytes")))>>10)},
 		{options, "(" + part(reflector, "sourceShare") + " of that from one address"},
 		{options, part(reflector, "networkShare") + " from one /24 or /48"},
-		{options, fmt.Sprintf("bursts of %s seconds' worth", words[int(number(t, reflector, "newSessionBurst"))])},
+		{options, fmt.Sprintf("bursts of %s seconds' worth", say(t, words, int(number(t, reflector, "newSessionBurst"))))},
 		{options, memory + " of the control group's limit"},
 		{security, memory + " of the limit of the control group"},
 		{security, "give the Go runtime " + memory + " of"},
 		{security, "can begin " + part(reflector, "newPart") + " of `max_sessions` a second, " + part(reflector, "sourceShare") + " of that from one address"},
 		{security, part(reflector, "networkShare") + " from one /24 or /48, each at"},
-		{security, count("least %d a second", reflector, "minNewSessions") + ", with bursts of " + words[int(number(t, reflector, "newSessionBurst"))] + " seconds"},
+		{security, count("least %d a second", reflector, "minNewSessions") + ", with bursts of " + say(t, words, int(number(t, reflector, "newSessionBurst"))) + " seconds"},
 		{security, fmt.Sprintf("%d connections, %s of them for unknown peers", loadserver.DefaultMaxConnections, part(loadServer, "hostPart"))},
 		{security, part(loadServer, "sitePart") + " for those of one /48"},
 		{loadServer + "/loadserver.go", "in all, " + part(loadServer, "hostPart") + " of them unknown peers from one address"},
@@ -156,22 +161,31 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{udpCode + "/message.go", "after " + quiet + " ends the session"},
 		{udpCode + "/message.go", "nothing at all, for " + quiet + " ends the run"},
 		{metrics, "did not run for " + paused},
-		{metrics, "or for " + inWords[span(t, loadServer, "idleTime")] + " without traffic"},
-		{"grafana-dashboards/dashboards/path.json", "within the last " + words[ledger.UpIntervals] + " intervals"},
+		{metrics, "or for " + say(t, inWords, span(t, loadServer, "idleTime")) + " without traffic"},
+		{"grafana-dashboards/dashboards/path.json", "within the last " + say(t, words, ledger.UpIntervals) + " intervals"},
 		{"grafana-dashboards/dashboards/buffer_sweep.json", count("fewer than %d repetitions", "exporter/probes/tcpsweep", "fewest")},
 		{"deploy/prometheus/alertmanager.yml", fmt.Sprintf("and %.0f minutes after", metric.TestedRecent.Minutes())},
 		{"exporter/doc/decisions/0016-links-of-paths.md", fmt.Sprintf("the maximum of %.0f minutes", metric.TestedRecent.Minutes())},
 
-		{alerts, inWords[rules.HeldFor] + " buffers of sockets"},
-		{alerts, inWords[rules.HeldFor] + " the runs of"},
-		{alerts, inWords[rules.HeldFor] + " no run of"},
+		{alerts, say(t, inWords, rules.HeldFor) + " buffers of sockets"},
+		{alerts, say(t, inWords, rules.HeldFor) + " the runs of"},
+		{alerts, say(t, inWords, rules.HeldFor) + " no run of"},
 		{pathAlerts, fmt.Sprintf("for %.0f minutes without a load test", rules.BadCallsFor.Minutes())},
-		{pathAlerts, inWords[time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour] + " of history, has an absolute limit"},
-		{pathAlerts, "of a path without " + inWords[time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour] + " of history"},
-		{alerts, "is old after " + map[float64]string{1.5: "one and a half"}[rules.RecentIntervals] + " intervals"},
-		{alerts, map[int]string{3: "Three"}[rules.WorkingDelayRuns] + " completed runs one after the other"},
+		{pathAlerts, say(t, inWords, time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour) + " of history, has an absolute limit"},
+		{pathAlerts, "of a path without " + say(t, inWords, time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour) + " of history"},
+		{pathAlerts, "only of a bound above " + hour + ", which is no information"},
+		{pathAlerts, "their error bound is above max_bound, or above " + hour},
+		{runbooks + "OnewayDelayBoundAboveLimit.md", "their bound is above `max_bound`, or above " + hour},
+		{runbooks + "OnewayDelayBoundAboveLimit.md", "or above " + hour + ". The description"},
+		{"exporter/probes/stamp/terminal.go", "an error bound above " + strings.Replace(hour, "an ", "one ", 1) + " or below zero"},
+		{runbooks + "OnewayRoundTripLoss.md", fmt.Sprintf("More than %.0f %% of the packets of the last 5 minutes, or of the last hour, are undecided", 100*(1-number(t, "exporter/core/rules", "knownShare")))},
+		{"deploy/prometheus/README.md", fmt.Sprintf("`oneway:threshold:delay_seconds` (%g ms;", 1000*rules.ThresholdDelaySeconds.Default)},
+		{meshDoc, "`self` | the name of this host in the file. `" + meshed["self"] + "` (default)"},
+		{meshDoc, "| `shape` | `" + meshed["shape"] + "` (default), `ring`, `neighbors`, `site` |"},
+		{alerts, "is old after " + say(t, map[float64]string{1.5: "one and a half"}, rules.RecentIntervals) + " intervals"},
+		{alerts, say(t, map[int]string{3: "Three"}, rules.WorkingDelayRuns) + " completed runs one after the other"},
 		{"deploy/prometheus/rules/oneway-recording.yml", fmt.Sprintf("more than %.0f %% of the packets sent have no outcome", 100*(1-number(t, "exporter/core/rules", "knownShare")))},
-		{alerts, "Where " + map[float64]string{0.25: "a quarter"}[1-metric.SilencedRatio] + " of the time is left"},
+		{alerts, "Where " + say(t, map[float64]string{0.25: "a quarter"}, 1-metric.SilencedRatio) + " of the time is left"},
 
 		{meshDoc, count("at most %d labels", labels, "MaxLabels")},
 		{meshDoc, count("at most %d names", labels, "MaxNames")},

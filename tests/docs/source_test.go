@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/core/option"
 )
 
 // source has the expressions of the constants of a package.
@@ -91,4 +93,23 @@ func number(t *testing.T, directory, name string) float64 {
 func span(t *testing.T, directory, name string) time.Duration {
 	t.Helper()
 	return time.Duration(number(t, directory, name))
+}
+
+// say returns the words of a value. A value without words fails the test: the search for an empty text always succeeds.
+func say[K comparable](t *testing.T, words map[K]string, value K) string {
+	t.Helper()
+	text, ok := words[value]
+	if !ok {
+		t.Fatalf("the test has no words for %v: add them, and change the text", value)
+	}
+	return text
+}
+
+// defaults are the defaults of options, by key.
+func defaults(of option.Described) map[string]string {
+	all := map[string]string{}
+	for _, d := range option.All(of) {
+		all[d.Key] = option.String(d.Default())
+	}
+	return all
 }

@@ -18,10 +18,17 @@ func TestRunbooksHaveTheDefaultsOfTheThresholds(t *testing.T) {
 	millis := func(t rules.Threshold) string { return fmt.Sprintf("%g ms", t.Default*1000) }
 	minutes := func(t rules.Threshold) string { return fmt.Sprintf("%g minutes", t.Default/60) }
 	percent := func(t rules.Threshold) string { return fmt.Sprintf("%g %%", t.Default*100) }
-	inWords := func(t rules.Threshold) string {
-		return map[float64]string{0.001: "a millisecond", 0.1: "a tenth", 0.5: "half", 2: "two", 3: "three", 24: "a day", 900: "a quarter of an hour"}[t.Default] + " "
+	inWords := func(threshold rules.Threshold) string {
+		words, ok := map[float64]string{0.001: "a millisecond", 0.1: "a tenth", 0.5: "half", 2: "two", 3: "three", 24: "a day", 900: "a quarter of an hour"}[threshold.Default]
+		if !ok {
+			t.Fatalf("there are no words for %g, the default of %s", threshold.Default, threshold.Name)
+		}
+		return words + " "
 	}
-	recent := map[float64]string{1.5: "one and a half intervals"}[rules.RecentIntervals]
+	recent, ok := map[float64]string{1.5: "one and a half intervals"}[rules.RecentIntervals]
+	if !ok {
+		t.Fatalf("there are no words for %g intervals", rules.RecentIntervals)
+	}
 	for alert, wants := range map[string][]string{
 		"OnewayBufferbloat":           {millis(rules.ThresholdBufferbloatSeconds), recent},
 		"OnewayCapacityDegraded":      {percent(rules.ThresholdThroughputRatio), recent},

@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/unit"
 )
 
 // workingDelayRunsBelow is a constant because the rule uses its own last value.
@@ -30,7 +31,7 @@ var (
 	LoadTestRecent = Rule{
 		Name: "oneway:load_test:recent",
 		Doc: `Paths whose delay and loss a load test affects: one fills a link of theirs, or
-did within the 5 min that alerts look back, and a minute. The agent decides which
+did within the last ` + unit.Duration(metric.TestedRecent) + `, a minute more than alerts look back. The agent decides which
 paths a test affects. The maximum keeps a test that a restart has followed. By a clock of the
 agent that is wrong, or was, a time is recent if it changes, and none that lies ahead is.`,
 		Expr: promql(`

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 )
 
 // Options configure a Helper. Program is required.
@@ -152,7 +153,7 @@ func (h *Helper) running(ctx context.Context) error {
 	case h.process != nil:
 		return nil
 	case wait > 0:
-		return h.fault(Waiting, fmt.Sprintf("it is started again in %.1f s, after a failure: %v", wait.Seconds(), h.failed), h.failed)
+		return h.fault(Waiting, fmt.Sprintf("it is started again in %s, after a failure: %v", unit.Duration(wait), h.failed), h.failed)
 	}
 	var err error
 	if h.process, err = start(&h.options); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/unit"
@@ -95,7 +96,7 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.Hardware, "Use the hardware timestamps of this interface, which test packets and replies must pass.").Unset("the kernel's timestamps").WithExample("eth0").WithPlaceholder("IFACE"),
 		option.Word(&o.TimestampFormat, formatNTP, []string{formatNTP, formatPTP}, "Timestamp format to request of the peer.").FileOnly(),
 		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),
-		option.Number(&o.MaxBound, 0, 0, time.Hour, "Delays with a larger combined bound are counted as invalid.").Unset("no limit").FileOnly(),
+		option.Number(&o.MaxBound, 0, 0, bound.Limit, "Delays with a larger combined bound are counted as invalid.").Unset("no limit").FileOnly(),
 		option.Number(&o.PathMinimum, 0, 0, maxMinimum, "Known lower limit of the delay of each direction (4.9 us per km of fiber): with it, the smallest delays of both "+
 			"directions bound the clocks' offset, which helps where there is only NTP. The possible slew of a clock during a round trip remains in the bound. "+
 			"If the path can be shorter, the bound is wrong.").Unset("unknown"),

@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/watchers"
 	"oneway.example/telegraf-plugins/internal/external"
 	"oneway.example/telegraf-plugins/internal/logs"
 )
@@ -46,6 +47,18 @@ func TestSampleConfigHasOptionsOfTheAgent(t *testing.T) {
 			if d.Key == "interval" && c.Clock[d.Key] != option.String(d.Default()) {
 				t.Errorf("%s of %s is %v, want %s", d.Key, source.Name(), c.Clock[d.Key], option.String(d.Default()))
 			}
+		}
+	}
+	for _, watcher := range watchers.All() {
+		given, _ := c.Clock[watcher.Name()].(map[string]any)
+		_, described := watcher.Document()
+		for _, d := range option.All(described...) {
+			if got, found := given[d.Key]; !found || got != option.String(d.Default()) {
+				t.Errorf("%s of %s is %v, want %s", d.Key, watcher.Name(), got, option.String(d.Default()))
+			}
+		}
+		if name := watcher.(interface{ DefaultName() string }).DefaultName(); given["name"] != name {
+			t.Errorf("the name of %s is %v, want %s", watcher.Name(), given["name"], name)
 		}
 	}
 	c.Log = logs.New(&strings.Builder{}, 0)
