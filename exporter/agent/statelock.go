@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"oneway.example/exporter/core/ctxtime"
 )
 
 // stateLock is the directory of state that this agent uses. Two agents with one directory would overwrite each other's usage of
@@ -88,17 +90,10 @@ func (l *stateLock) release() {
 
 // watchState locks the directory of state again when it is lost, until ctx ends: else another agent could start with it.
 func (a *Agent) watchState(ctx context.Context) {
-	ticker := time.NewTicker(stateInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			a.reloading.Lock()
-			a.relock()
-			a.reloading.Unlock()
-		}
+	for ctxtime.Sleep(ctx, stateInterval) { // a removed directory has no notification
+		a.reloading.Lock()
+		a.relock()
+		a.reloading.Unlock()
 	}
 }
 
