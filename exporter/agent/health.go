@@ -16,7 +16,7 @@ const (
 	Down Health = "down"
 	// Starting: no result yet.
 	Starting Health = "starting"
-	// Failed: the prober does not run.
+	// Failed: the prober does not run, or its load test failed.
 	Failed Health = "failed"
 )
 

@@ -123,6 +123,9 @@ func (a *Agent) Status() Status {
 		one := j.status()
 		key := report.Probe{Path: t.Path, Probe: t.Probe}
 		one.LastRun, one.Incident = runs[key], incidents[key]
+		if one.LoadTest {
+			one.Health = loadTestHealth(one.Health, one.LastRun)
+		}
 		of.Probes = append(of.Probes, one)
 	}
 	return s
@@ -151,6 +154,18 @@ func (j *job) status() ProbeStatus {
 		s.Health = Down
 	}
 	return s
+}
+
+// loadTestHealth is the health of a load test, which has no replies: it fails, and before the first run of this agent it has the health
+// of the last one.
+func loadTestHealth(h Health, last *report.Header) Health {
+	switch {
+	case h == Starting && last != nil:
+		return RunHealth(*last)
+	case h == Down:
+		return Failed
+	}
+	return h
 }
 
 // RunHealth is the health that represents the result of a run. A run without values has the same as a load test whose last run it was.

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -336,20 +335,5 @@ func TestFileOfAReportIsADownload(t *testing.T) {
 	if !bytes.Equal(w.Body.Bytes(), file) || w.Header().Get("Content-Encoding") != "" || w.Header().Get("Content-Type") != "application/gzip" ||
 		w.Header().Get("Content-Disposition") != `attachment; filename="oneway-`+id+`.json.gz"` {
 		t.Errorf("%v, %d bytes of %d", w.Header(), w.Body.Len(), len(file))
-	}
-}
-
-// The state of a load test after its last run is the same before and after a restart of the agent, and in the list of runs.
-func TestLastRunHasOneHealth(t *testing.T) {
-	for result, health := range map[string]agent.Health{
-		runreason.Completed: agent.Up, runreason.Incomplete: agent.Down, runreason.Refused: agent.Down, runreason.Failed: agent.Down,
-	} {
-		run := report.Header{Path: "p", Probe: "tcp", Kind: "tcp", Result: result}
-		row := func(h agent.Health) agent.Health {
-			return newRow(agent.PathStatus{Name: "p"}, agent.ProbeStatus{Name: "tcp", Health: h, LoadTest: true, LastRun: &run}).Health
-		}
-		if now, restarted, listed := row(health), row(agent.Starting), agent.RunHealth(run); now != restarted || now != listed {
-			t.Errorf("%s: the health is %s, %s after a restart, %s in the list; want one", result, now, restarted, listed)
-		}
 	}
 }

@@ -180,12 +180,12 @@ func sampleTests(at func(time.Duration) time.Time) (paths []agent.PathStatus) {
 			{Quantity: "queue", Direction: "reverse", Value: "not filled"},
 		},
 	})
-	test("bus-12-load", "[2001:db8::7]:8620", "train", "train", agent.Down, probe.Status{State: "next run at 12:30", Reason: "last run incomplete: the sender's own pace bounds 18 trains of 30"}, &report.Header{
+	test("bus-12-load", "[2001:db8::7]:8620", "train", "train", agent.Failed, probe.Status{State: "next run at 12:30", Reason: "last run incomplete: the sender's own pace bounds 18 trains of 30"}, &report.Header{
 		ID: "20260301t113000z-00000003", Result: "incomplete", Reason: "session_lost", Begin: at(30 * time.Minute), End: at(30*time.Minute - 9*time.Second), FileBytes: 20_480,
 		Summary: []report.Line{line("capacity, 1500 B", "forward", number(1.82e6/8, 0, unit.BytesPerSecond)), {Quantity: "trains", Value: "12 of 30 clean"}},
 	})
-	test("office-load", "192.0.2.1", "saturation", "saturation", agent.Down, probe.Status{State: "next run at 13:00", Reason: "last run refused: the load server refuses: token unknown"}, nil)
-	test("lab-load", "lab.example.net", "size-sweep-nightly", "size_sweep", agent.Starting, probe.Status{State: "next run at 22:00"}, &report.Header{
+	test("office-load", "192.0.2.1", "saturation", "saturation", agent.Failed, probe.Status{State: "next run at 13:00", Reason: "last run refused: the load server refuses: token unknown"}, nil)
+	test("lab-load", "lab.example.net", "size-sweep-nightly", "size_sweep", agent.Failed, probe.Status{State: "next run at 22:00"}, &report.Header{
 		ID: "20260301t100000z-00000001", Result: "failed", Reason: "unreachable", Begin: at(2 * time.Hour), End: at(2*time.Hour - 4*time.Minute),
 	})
 	test("new-load", "new.example.net", "tcp", "tcp", agent.Starting, probe.Status{State: "next run at 22:00"}, nil)

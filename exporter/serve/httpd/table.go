@@ -80,15 +80,10 @@ func newRow(p agent.PathStatus, one agent.ProbeStatus) row {
 		return r
 	}
 	switch {
-	case r.LastRun == nil && r.Health == agent.Starting:
-		r.Word = "waiting"
-	case r.LastRun != nil && r.Health == agent.Starting:
-		r.Health, r.Word = agent.RunHealth(*r.LastRun), r.LastRun.Result
 	case r.LastRun != nil:
 		r.Word = r.LastRun.Result
-	}
-	if r.Health == agent.Down {
-		r.Health = agent.Failed
+	case r.Health == agent.Starting:
+		r.Word = "waiting"
 	}
 	if r.Reason == "" && r.LastRun != nil && r.LastRun.Why() != "" {
 		r.Reason = report.LastRun(r.LastRun.Result, r.LastRun.Why())
