@@ -7,6 +7,9 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
+// clockDoubt is the share of the delays from which a clock that makes them invalid is in doubt, so that OnewayDelayBlowUp does not fire.
+const clockDoubt = 1.0 / 3
+
 // p95Delay is the certain p95 of 5 minutes by direction.
 var p95Delay = "sum without (quantile_rank) " + certainP95
 
@@ -37,7 +40,7 @@ unless on (job, instance) increase($clockSteps[10m]) > 0
 unless
 (
   sum without (reason) (increase($delayInvalid{reason=~"remote_.*|local_.*"}[5m]))
-  > 0.5 * (
+  > $invalidByValid * (
     histogram_count(increase($delay[5m]))
     or
     increase(${delay}_count[5m])
@@ -57,6 +60,7 @@ unless
 			"clockSynchronized":  metric.ClockSynchronized.Name,
 			"clockSteps":         metric.ClockSteps.Name,
 			"delayInvalid":       metric.DelayInvalid.Name,
+			"invalidByValid":     fmt.Sprint(clockDoubt / (1 - clockDoubt)),
 			"delay":              metric.Delay.Name,
 		}) + unlessLoadTest("OnewayDelayBlowUp", p95Delay),
 		Alert: &Alert{

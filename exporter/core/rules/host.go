@@ -28,6 +28,9 @@ unless on (job, instance) probe_success`, names{
 			"probeUp":  metric.ProbeUp.Name,
 		}),
 	}
+	// DelaysCounted has a series of each probe that counts the delays that are invalid or of low confidence: those of profile slim
+	// do not. The counters begin with their first event.
+	DelaysCounted      = metric.ProbeInterval
 	LowConfidenceRatio = Rule{
 		Name: "oneway:delay_low_confidence:ratio5m",
 		Doc: `Share of the delays that are smaller than their own bound: on a short path with a good
@@ -36,12 +39,20 @@ profile slim, which does not count them.`,
 		Expr: promql(`
 clamp_max((
   rate($delayLowConfidence[5m])
-  or 0 * histogram_count(rate($delay[5m])) and rate($packetsReceived[5m])
-  or 0 * rate(${delay}_count[5m])
-) / (histogram_count(rate($delay[5m])) > 0 or rate(${delay}_count[5m]) > 0), 1)`, names{
+  or 0 * (
+    $delays
+  )
+)
+/ (
+  (
+    $delays
+  )
+  > 0
+), 1)
+and on (job, instance, path, probe) $counted`, names{
 			"delayLowConfidence": metric.DelayLowConfidence.Name,
-			"delay":              metric.Delay.Name,
-			"packetsReceived":    metric.PacketsReceived.Name,
+			"delays":             indented(observations(metric.Delay, "5m")),
+			"counted":            DelaysCounted.Name,
 		}),
 	}
 	Disagreement = Rule{

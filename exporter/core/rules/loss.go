@@ -163,6 +163,19 @@ $lost
 )`, names{"lost": p.change(metric.PacketsLost), "undecided": p.change(metric.PacketsUndecided), "received": strings.ReplaceAll(p.Received(), "\n", "\n  ")})
 }
 
+// MayHaveArrived is how many packets arrived, or may have, by direction. Forward these are all that are not known to be lost: a packet
+// whose loss has no direction may have arrived. In reverse this host knows it. Those without a
+// known delay may have any delay.
+func (p Packets) MayHaveArrived() string {
+	return promql(`
+$sent - ($lost or 0 * $sent) - ($dropped or 0 * $sent)
+or
+$received`, names{
+		"sent": p.change(metric.PacketsSent, forward), "lost": p.change(metric.PacketsLost, forward), "dropped": p.change(metric.PacketsHostDropped, forward),
+		"received": p.Received(),
+	})
+}
+
 // RoundTrips is how many packets had a reply or were lost on their way there or back.
 func (p Packets) RoundTrips() string {
 	return promql(`

@@ -37,19 +37,7 @@ func unknownRatio(d *metric.Desc, window, known, doc string) Rule {
 or
 0 * (
   $known
-)`, names{"arrived": indented(p.mayHaveArrived()), "known": indented(known), "seconds": fmt.Sprintf("%.0f", p.seconds)})}
-}
-
-// mayHaveArrived is how many packets arrived, or may have, by direction. Forward these are all that are not known to be lost: a packet
-// whose loss has no direction may have arrived. In reverse this host knows it.
-func (p Packets) mayHaveArrived() string {
-	return promql(`
-$sent - ($lost or 0 * $sent) - ($dropped or 0 * $sent)
-or
-$received`, names{
-		"sent": p.change(metric.PacketsSent, forward), "lost": p.change(metric.PacketsLost, forward), "dropped": p.change(metric.PacketsHostDropped, forward),
-		"received": p.Received(),
-	})
+)`, names{"arrived": indented(p.MayHaveArrived()), "known": indented(known), "seconds": fmt.Sprintf("%.0f", p.seconds)})}
 }
 
 // observations is the rate of the values of a histogram, native or classic.
@@ -82,9 +70,9 @@ $delays`, names{
 // ranks between which it lies with as many; of more than the last step it is withheld.
 var unknownSteps = [2]float64{0.05, 0.4}
 
-// lowestTold is the largest unknown ratio up to which a native histogram has a lower limit of a withheld quantile: a third of the
-// delays, up to which OnewayDelayBlowUp fires, and a little more.
-const lowestTold = 0.35
+// lowestTold is the largest unknown ratio up to which a native histogram has a lower limit of a withheld quantile: OnewayDelayBlowUp
+// fires up to clockDoubt, and a twentieth is for packets on their way.
+const lowestTold = 1.05 * clockDoubt
 
 // ranksOf are the ranks among the known values between which the quantile of all values is if a share of all is unknown.
 func ranksOf(q, unknown float64) (low, high string) {

@@ -28,11 +28,12 @@ func (p *part) series(name string, matchers ...string) string {
 	return name + "{" + strings.Join(append([]string{p.match}, matchers...), ",") + "}[" + seconds(p.length) + "]"
 }
 
-// family is the label of the values of a query for several families. outcomes and roundTrips are its values for what rules.Packets
-// knows.
+// family is the label of the values of a query for several families. outcomes, arrived and roundTrips are its values for what
+// rules.Packets knows.
 const (
 	family     = "family"
 	outcomes   = "outcomes"
+	arrived    = "arrived"
 	roundTrips = "round_trips"
 )
 
@@ -41,8 +42,8 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string { return p.series(d.Name, matchers...) }}
 	queries := []string{
 		named("max by (direction) (max_over_time("+p.series(metric.DelayMax.Name)+"))", metric.DelayMax.Name),
-		named("count(count_over_time("+p.series(metric.ProbeInterval.Name)+"))", metric.ProbeInterval.Name),
-		named(packets.Outcomes(), outcomes), named(packets.RoundTrips(), roundTrips),
+		named("count(count_over_time("+p.series(rules.DelaysCounted.Name)+"))", rules.DelaysCounted.Name),
+		named(packets.Outcomes(), outcomes), named(packets.MayHaveArrived(), arrived), named(packets.RoundTrips(), roundTrips),
 	}
 	for _, d := range []*metric.Desc{
 		metric.PacketsSent, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.DelayInvalid, metric.DelayLowConfidence,
@@ -78,27 +79,20 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	if err != nil {
 		return err
 	}
-	_, counting := all[metric.ProbeInterval.Name] // invalid and low begin with their first event; profile slim has neither, nor the interval
+	_, counting := all[rules.DelaysCounted.Name]
 	for d := range r.Ways {
 		name, w := sample.Direction(d).String(), &r.Ways[d]
-		undecided := all[metric.PacketsUndecided.Name][name]
-		unmeasured := all[metric.DelayInvalid.Name][name]
-		n, known := all[metric.PacketsLost.Name][name] // else the reflector does not number its replies
-		switch {
-		case known:
+		if n, known := all[metric.PacketsLost.Name][name]; known { // else the reflector does not number its replies
 			sent, of := all[metric.PacketsSent.Name][name]-all[metric.PacketsHostDropped.Name][name], all[outcomes][name]
 			w.counts.lost += n
-			w.counts.undecided += undecided
+			w.counts.undecided += all[metric.PacketsUndecided.Name][name]
 			w.counts.of += of
 			w.counts.outstanding += sent - of
 			w.counts.directed = true
-			if unmeasured = of - n - delays[name].count(); sample.Direction(d) == sample.Reverse {
-				unmeasured -= undecided // none of these arrived: this host is the receiver
-			}
-		case sample.Direction(d) == sample.Forward:
-			unmeasured += all[metric.RoundTripLost.Name][""]
 		}
-		w.counts.unmeasured += unmeasured
+		if n, known := all[arrived][name]; known {
+			w.counts.unmeasured += n - delays[name].count()
+		}
 		for limits, n := range delays[name] {
 			w.histogram.add(bucket{limits[0], limits[1], n})
 		}
@@ -121,7 +115,11 @@ func (r *Row) begun(ctx context.Context, c *client) error {
 	values, err := c.at(ctx, "sum by (direction) ("+metric.PacketsOutstanding.Name+"{"+r.match()+"})", r.From)
 	before := byDirection(values)
 	for d := range r.Ways {
-		r.Ways[d].counts.outstanding += before[sample.Direction(d).String()]
+		n := before[sample.Direction(d).String()]
+		r.Ways[d].counts.outstanding += n
+		if sample.Direction(d) == sample.Forward {
+			r.Ways[d].counts.unmeasured += n
+		}
 	}
 	return err
 }

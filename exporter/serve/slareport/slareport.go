@@ -71,8 +71,8 @@ type counts struct {
 	directed     bool    // losses have a direction
 	invalid, low float64 // of parts that count them
 	counting     float64 // reported delays of these parts
-	// unmeasured is the most packets that arrived, have an outcome, and whose delay is not among the reported ones: their reply was
-	// lost, or they have no valid error bound. Without a direction of the losses each packet without a reply may have arrived.
+	// unmeasured is the most packets that arrived and whose delay is not among the reported ones: their reply was lost or is on its way,
+	// or they have no valid error bound.
 	unmeasured float64
 }
 
@@ -203,7 +203,7 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 		return err
 	}
 	for d := range r.Ways {
-		r.Ways[d].conclude(sample.Direction(d))
+		r.Ways[d].conclude()
 	}
 	r.highest()
 	if r.trips.of > 0 {
@@ -264,16 +264,12 @@ func (r *Row) highest() {
 	}
 }
 
-// conclude computes the shares and quantiles. A packet without an outcome at the end of the period may have arrived forward; in
-// reverse this host would know it.
-func (w *Way) conclude(d sample.Direction) {
+// conclude computes the shares and quantiles.
+func (w *Way) conclude() {
 	w.Delays = w.histogram.count()
 	w.Loss = share(w.counts.lost, w.counts.of)
 	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
 	w.LowConfidence = share(w.counts.low, w.counts.counting)
 	unknown := max(0, w.counts.unmeasured)
-	if d == sample.Forward {
-		unknown += max(0, w.counts.outstanding)
-	}
 	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5, unknown), w.histogram.quantile(0.95, unknown), w.histogram.quantile(0.99, unknown)
 }
