@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/core/sample"
 )
 
@@ -34,11 +35,11 @@ func summaryRow(b *boardBuilder) {
 	bothDirections(b, delayTile)
 	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
-		"Call quality R, $codec", "Transmission rating factor R of the last window by ITU-T G.107, for codec $codec (selected above) and an adaptive playout buffer. Good from 80, bad below " + plain(rules.ThresholdRFactor.Default) + " (G.107 Annex B).", "none",
+		"Call quality R, $codec", "Transmission rating factor R of the last window by ITU-T G.107, for codec $codec (selected above) and an adaptive playout buffer. Good from " + plain(voice.Satisfied) + ", bad below " + plain(rules.ThresholdRFactor.Default) + " (G.107 Annex B).", "none",
 		noRating,
 	}, instant(call(metric.VoiceR), "{{direction}}")).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
-		Thresholds(steps(step{0, gray}, step{0, red}, step{rules.ThresholdRFactor.Default, orange}, step{80, green})))
+		Thresholds(steps(step{0, gray}, step{0, red}, step{rules.ThresholdRFactor.Default, orange}, step{voice.Satisfied, green})))
 	b.WithPanel(tile(text{
 		"Round-trip time", "Median and 95th percentile over 5 minutes (limits are recorded as quantile5m_lower and quantile5m_upper), and the smallest of the last window. Free of clock error. Profile slim has only the smallest.", "s",
 		"No reply in the last 5 minutes",

@@ -1,13 +1,35 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/estimate/voice"
 )
 
 // axisWidth aligns the time axes of panels that are above each other.
 const axisWidth = 80
+
+// satisfaction is the classes of user satisfaction in words, the highest first. Below the lowest limit R is not recommended.
+func satisfaction() string {
+	var words []string
+	for _, c := range voice.Classes()[1:] {
+		words = append(words, plain(c.From)+" "+c.Users)
+	}
+	slices.Reverse(words)
+	return strings.Join(words, ", ")
+}
+
+// satisfactionSteps are the colors of the classes of user satisfaction.
+func satisfactionSteps() (all []step) {
+	for i, c := range voice.Classes() {
+		all = append(all, step{c.From, [...]string{"dark-red", red, orange, yellow, "light-green", green}[i]})
+	}
+	return all
+}
 
 // voiceRow shows R, loss and delay of the same windows above each other, as thesis figure 7.2 does.
 func voiceRow(b *boardBuilder) {
@@ -16,7 +38,7 @@ func voiceRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Voice quality: R, and the loss and delay that it depends on"))
 	b.WithPanel(lines(text{
 		"R, $codec",
-		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from 90 very satisfied, 80 satisfied, 70 some users dissatisfied, 60 many, 50 nearly all). Dotted: range of R within the error bound of the delay.",
+		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from " + satisfaction() + "). Dotted: range of R within the error bound of the delay.",
 		"none", noRating,
 	},
 		ranged(call(metric.VoiceR), "{{direction}}"),
@@ -24,7 +46,7 @@ func voiceRow(b *boardBuilder) {
 		ranged(rLeast, "{{direction}}, lower limit"),
 	).Span(24).Height(8).Min(0).Max(100).
 		AxisWidth(axisWidth).LineWidth(2).
-		Thresholds(steps(step{0, "dark-red"}, step{50, red}, step{60, orange}, step{70, yellow}, step{80, "light-green"}, step{90, green})).
+		Thresholds(steps(satisfactionSteps()...)).
 		ThresholdsStyle(area()).
 		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color("super-light-orange")}).
 		OverrideByRegexp("/^forward, /", props{color(blue), dotted(), prop("custom.lineWidth", 1)}).

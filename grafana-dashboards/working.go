@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/estimate/voice"
 )
 
 const (
@@ -126,7 +127,7 @@ func workingTable(base string) *tablepanel.PanelBuilder {
 		column{title: "R", query: of(metric.WorkingR), own: props{
 			prop("decimals", 0), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 			prop("thresholds", map[string]any{"mode": "absolute", "steps": []map[string]any{
-				{"value": nil, "color": red}, {"value": rules.ThresholdRFactor.Default, "color": yellow}, {"value": 80, "color": green},
+				{"value": nil, "color": red}, {"value": rules.ThresholdRFactor.Default, "color": yellow}, {"value": voice.Satisfied, "color": green},
 			}}),
 		}},
 		column{title: "R by a packet", query: of(metric.WorkingRStep), own: props{prop("decimals", 0), prop("custom.minWidth", 110)}},

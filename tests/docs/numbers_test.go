@@ -154,6 +154,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{"deploy/unscraped/prometheus-agent.yml", "(" + window + " by default)"},
 		{"exporter/core/rules/files.go", "beyond " + thousands(delay.ExactLimit) + " packets"},
 		{metrics, "ends early after " + thousands(delay.PDVLimit) + " packets"},
+		{metrics, fmt.Sprintf("good from %d, bad below %v.", voice.Satisfied, rules.ThresholdRFactor.Default)},
 		{metrics, "nothing came from the other end for " + quiet},
 		{security, "nothing was received for " + quiet + ": its session has ended"},
 		{security, "payload of TCP was received for " + quiet + "; acknowledgments"},

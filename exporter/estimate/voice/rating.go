@@ -11,7 +11,6 @@
 package voice
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -62,14 +61,33 @@ func MOS(r float64) float64 {
 	return max(1, 1+0.035*r+r*(r-60)*(100-r)*7e-6)
 }
 
-// Satisfaction is the user satisfaction at R in words (G.107 Annex B table B.1; G.109 has the same classes and
-// calls those below 50 not recommended).
-func Satisfaction(r float64) string {
-	classes := [...]string{
-		5: "nearly all users dissatisfied", 6: "many users dissatisfied", 7: "some users dissatisfied",
-		8: "satisfied", 9: "very satisfied", 10: "very satisfied",
+// Satisfied is the R from which users are satisfied.
+const Satisfied = 80
+
+// Class is a class of user satisfaction, from its least R on.
+type Class struct {
+	From  float64
+	Users string
+}
+
+// Classes are the classes of G.107 Annex B table B.1, the lowest first (G.109 has the same, and calls R below 50 not recommended).
+func Classes() []Class {
+	return []Class{
+		{0, "not recommended"}, {50, "nearly all users dissatisfied"}, {60, "many users dissatisfied"}, {70, "some users dissatisfied"},
+		{Satisfied, "satisfied"}, {90, "very satisfied"},
 	}
-	return cmp.Or(classes[int(clamp(r, 0, 100)/10)], "not recommended")
+}
+
+// Satisfaction is the user satisfaction at R in words; NaN is not recommended.
+func Satisfaction(r float64) string {
+	classes := Classes()
+	words := classes[0].Users
+	for _, c := range classes {
+		if r >= c.From {
+			words = c.Users
+		}
+	}
+	return words
 }
 
 // clamp limits v to low..high; NaN becomes low.
