@@ -7,8 +7,8 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
-	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/estimate/voice"
 )
 
 const (

@@ -73,8 +73,12 @@ type Class struct {
 // Classes are the classes of G.107 Annex B table B.1, the lowest first (G.109 has the same, and calls R below 50 not recommended).
 func Classes() []Class {
 	return []Class{
-		{0, "not recommended"}, {50, "nearly all users dissatisfied"}, {60, "many users dissatisfied"}, {70, "some users dissatisfied"},
-		{Satisfied, "satisfied"}, {90, "very satisfied"},
+		{0, "not recommended"},
+		{50, "nearly all users dissatisfied"},
+		{60, "many users dissatisfied"},
+		{70, "some users dissatisfied"},
+		{Satisfied, "satisfied"},
+		{90, "very satisfied"},
 	}
 }
 
