@@ -28,8 +28,8 @@ unless on (job, instance) probe_success`, names{
 			"probeUp":  metric.ProbeUp.Name,
 		}),
 	}
-	// DelaysCounted has a series of each probe that counts the delays that are invalid or of low confidence: those of profile slim
-	// do not. The counters begin with their first event.
+	// DelaysCounted has a series of each probe that counts the delays that are invalid or of low confidence: profile slim counts
+	// neither. The counters begin with their first event.
 	DelaysCounted      = metric.ProbeInterval
 	LowConfidenceRatio = Rule{
 		Name: "oneway:delay_low_confidence:ratio5m",
