@@ -26,12 +26,14 @@ const (
 )
 
 // Silence is the error of a session whose load server was silent for a time: it names what is silent, and the address of this end
-// where the host has lost it, since replies can then not arrive.
-func (c *Client) Silence(at netip.AddrPort, what Silent, limit time.Duration) error {
+// where the host has lost it, since replies can then not arrive. held is the round trip of the path, as far as it is known.
+func (c *Client) Silence(at netip.AddrPort, what Silent, limit, held time.Duration) error {
 	why := ""
 	switch local := c.local.Addr(); {
 	case !hasAddress(local):
 		why = fmt.Sprintf(": this host no longer has its address %s", local)
+	case what == SilentControl && held >= longRoundTrip:
+		why = fmt.Sprintf(", though other packets of it arrive: a long queue (round trips of up to %v) holds back or drops those of this connection, or a firewall does", held.Round(time.Second))
 	case what == SilentControl:
 		why = ", though other packets of it arrive: does a firewall drop packets of this connection, in either direction?"
 	case what == SilentProcess:
@@ -39,6 +41,9 @@ func (c *Client) Silence(at netip.AddrPort, what Silent, limit time.Duration) er
 	}
 	return fmt.Errorf("nothing was received from the load server at %s%s for %v%s", at, what, limit.Round(time.Second), why)
 }
+
+// longRoundTrip is the least round trip that shows a long queue: paths without one have less.
+const longRoundTrip = time.Second
 
 // hasAddress reports whether an interface of this host has an address; true if that is unknown.
 func hasAddress(a netip.Addr) bool {

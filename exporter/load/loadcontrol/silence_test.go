@@ -14,7 +14,7 @@ func TestSilenceNamesAnAddressThatThisHostHasLost(t *testing.T) {
 		"198.51.100.77:1": "nothing was received from the load server at 198.51.100.2:8620 for 10s: this host no longer has its address 198.51.100.77",
 	} {
 		c := &Client{Conn: &Conn{local: netip.MustParseAddrPort(local)}}
-		if err := c.Silence(at, SilentAll, 10*time.Second); err.Error() != want {
+		if err := c.Silence(at, SilentAll, 10*time.Second, time.Minute); err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
 	}
@@ -31,8 +31,19 @@ func TestSilenceNamesWhatIsSilent(t *testing.T) {
 		SilentControl: "nothing was received from the load server at 198.51.100.2:8620 over the control connection (TCP) for 10s, " +
 			"though other packets of it arrive: does a firewall drop packets of this connection, in either direction?",
 	} {
-		if err := c.Silence(at, what, 10040*time.Millisecond); err.Error() != want {
+		if err := c.Silence(at, what, 10040*time.Millisecond, 999*time.Millisecond); err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
+	}
+}
+
+// A firewall alone is not the cause where a queue can be.
+func TestSilenceNamesALongQueue(t *testing.T) {
+	at := netip.MustParseAddrPort("198.51.100.2:8620")
+	c := &Client{Conn: &Conn{local: netip.MustParseAddrPort("127.0.0.1:1")}}
+	const want = "nothing was received from the load server at 198.51.100.2:8620 over the control connection (TCP) for 52s, " +
+		"though other packets of it arrive: a long queue (round trips of up to 21s) holds back or drops those of this connection, or a firewall does"
+	if err := c.Silence(at, SilentControl, 52*time.Second, 21*time.Second); err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
 	}
 }

@@ -70,7 +70,7 @@ func (t Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, erro
 	}
 	transfers := tcptraffic.Local{}
 	if s.UDP != nil {
-		transfers.LastReceived = s.UDP.LastReceived
+		transfers.Other = s.UDP
 	}
 	if s.TCP, err = transfers.Connect(ctx, part(1)); err != nil {
 		s.Close()

@@ -27,8 +27,16 @@ import (
 
 // Local is the local half of the traffic: TCP transfers.
 type Local struct {
-	// LastReceived returns when the last packet of another part of the session arrived; nil: there is no other part.
-	LastReceived func() time.Time
+	// Other is another part of the session; nil: there is none.
+	Other Greeter
+}
+
+// Greeter is a part of a session with hello packets.
+type Greeter interface {
+	// LastReceived returns when the last packet arrived.
+	LastReceived() time.Time
+	// HeldBack returns how long the path holds packets back, where a message is due since a time. It sends a hello packet every so often.
+	HeldBack(now, due time.Time, every time.Duration) time.Duration
 }
 
 // Counters returns none.
@@ -40,7 +48,7 @@ func (l Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, erro
 		client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
 		limits: d.Client.Welcome().Limits, pending: map[uint16]*pending{},
 		clock: d.Env.Clock, recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Run,
-		announced: d.Announced, loaded: d.Loaded, progress: d.Progress, others: l.LastReceived,
+		announced: d.Announced, loaded: d.Loaded, progress: d.Progress, other: l.Other,
 	}
 	s.open, s.end = context.WithCancelCause(context.Background())
 	o := d.Open()
@@ -78,11 +86,11 @@ type Session struct {
 	path, probe, run string
 	progress         func(loadtest.Progress)
 	// open ends with the session; end ends it, with the cause of the transfers in progress.
-	open   context.Context
-	end    context.CancelCauseFunc
-	tasks  sync.WaitGroup
-	others func() time.Time // Local.LastReceived
-	flows  flowState
+	open  context.Context
+	end   context.CancelCauseFunc
+	tasks sync.WaitGroup
+	other Greeter // Local.Other
+	flows flowState
 	// greeted: the load server sends alive.
 	greeted  atomic.Bool
 	recovery traffic.Recovery // of the control connection; used by watch only

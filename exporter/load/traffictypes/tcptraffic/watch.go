@@ -15,10 +15,12 @@ import (
 // whose control connection is silent during a transfer.
 func (s *Session) watch() {
 	for last := time.Now(); ctxtime.Sleep(s.open, traffic.WatchInterval); last = time.Now() { // silence has no event to wait for
-		what, limit, silent := s.silence(time.Now())
+		now := time.Now()
+		e := s.evidence(now)
+		what, limit, silent := e.silence(now)
 		// After a time in which this host did not run, what has come meanwhile is not read yet.
-		if silent && time.Since(last) < 2*traffic.WatchInterval {
-			s.end(&loadtest.Failure{Reason: runreason.Lost, Err: s.client.Silence(s.client.Remote(), what, limit)})
+		if s.greeted.Load() && silent && time.Since(last) < 2*traffic.WatchInterval {
+			s.end(&loadtest.Failure{Reason: runreason.Lost, Err: s.client.Silence(s.client.Remote(), what, limit, e.held)})
 			return
 		}
 	}
@@ -38,35 +40,42 @@ type evidence struct {
 	control, others, moved time.Time
 	// begun is the beginning of the transfers that run; zero: none runs.
 	begun time.Time
-	// recovered is the time until which TCP may be silent after an interruption, held the longest round trip of a flow or of the control
-	// connection.
+	// recovered is the time until which TCP may be silent after an interruption, held the longest round trip of a flow, of the control
+	// connection, or of hello packets.
 	recovered time.Time
 	held      time.Duration
 	limit     time.Duration
 	onlyTCP   bool // the session has no other part
 }
 
-// silence is evidence.silence of now.
-func (s *Session) silence(now time.Time) (what loadcontrol.Silent, limit time.Duration, silent bool) {
+// evidence returns the present one.
+func (s *Session) evidence(now time.Time) evidence {
 	f := &s.flows
 	e := evidence{
 		control: s.client.LastReceived(), others: time.Unix(0, f.received.Load()), moved: time.Unix(0, f.moved.Load()),
-		held: max(time.Duration(f.slowest.Load()), s.client.RTT()), onlyTCP: s.others == nil,
+		held: max(time.Duration(f.slowest.Load()), s.client.RTT()), onlyTCP: s.other == nil,
 	}
-	if s.others != nil {
-		e.others = latest(e.others, s.others())
+	if s.other != nil {
+		e.others = latest(e.others, s.other.LastReceived())
 	}
 	e.limit, e.begun = s.outage()
 	e.recovered = s.recovery.Observe(now, now.Sub(e.others))
-	if !s.greeted.Load() {
-		return "", 0, false
-	}
-	return e.silence(now)
+	e.holdBack(now, s.other)
+	return e
 }
 
+// holdBack completes held during a transfer. Hello packets with a reply are sent where a message is missing.
+func (e *evidence) holdBack(now time.Time, by Greeter) {
+	if by != nil && !e.begun.IsZero() {
+		e.held = max(e.held, by.HeldBack(now, e.due(), 2*aliveInterval))
+	}
+}
+
+// due returns since when a message is due during a transfer.
+func (e *evidence) due() time.Time { return latest(latest(e.control, e.begun), e.recovered) }
+
 // silence reports whether the load server is silent, what of it, and for how long. The control connection alone is silent when nothing
-// comes on it during a transfer, though payload or packets of other parts do. It may wait after an interruption of these, and for what
-// a queue holds back: at most for two round trips.
+// comes on it during a transfer, though payload or packets of other parts do. It may wait after an interruption of these, and in a queue.
 func (e *evidence) silence(now time.Time) (what loadcontrol.Silent, limit time.Duration, silent bool) {
 	if now.Sub(latest(e.control, e.others)) > e.limit {
 		switch {
@@ -77,9 +86,8 @@ func (e *evidence) silence(now time.Time) (what loadcontrol.Silent, limit time.D
 		}
 		return what, e.limit, true
 	}
-	limit = e.limit + 2*e.held
-	since := latest(latest(e.control, e.begun), e.recovered)
-	return loadcontrol.SilentControl, limit, !e.begun.IsZero() && now.Sub(since) > limit
+	limit = traffic.ControlTimeout(e.limit, e.held)
+	return loadcontrol.SilentControl, limit, !e.begun.IsZero() && now.Sub(e.due()) > limit
 }
 
 // outage returns the longest silence of the load server that the session survives, and when the transfers have begun that run; zero:

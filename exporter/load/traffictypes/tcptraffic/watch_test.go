@@ -46,3 +46,33 @@ func TestControlConnectionThatIsSilentAloneEndsATransfer(t *testing.T) {
 		}
 	}
 }
+
+// udp is a part of a session whose hello packets show how long the path holds packets back.
+type udp struct {
+	held time.Duration
+	due  time.Time
+}
+
+func (*udp) LastReceived() time.Time { return time.Time{} }
+func (u *udp) HeldBack(_, due time.Time, _ time.Duration) time.Duration {
+	u.due = due
+	return u.held
+}
+
+// The control connection has not been used since the queue is long: its own round trip does not tell.
+func TestReplyToAHelloShowsTheQueueThatHoldsBackTheControlConnection(t *testing.T) {
+	begin := time.Unix(1_800_000_000, 0)
+	now := begin.Add(40 * time.Second)
+	for _, held := range []time.Duration{0, 20 * time.Second} {
+		u := &udp{held: held}
+		e := evidence{control: begin, others: now, begun: begin.Add(time.Second), limit: traffic.IdleTimeout, held: time.Millisecond}
+		e.holdBack(now, u)
+		if what, limit, silent := e.silence(now); silent != (held == 0) || what != loadcontrol.SilentControl || !u.due.Equal(e.begun) {
+			t.Errorf("held back for %v: %q, silent %v after %v, due since %v", held, what, silent, limit, u.due)
+		}
+	}
+	e, u := evidence{control: begin, others: now, limit: traffic.IdleTimeout}, &udp{}
+	if e.holdBack(now, u); !u.due.IsZero() {
+		t.Error("hello packets are sent without a transfer")
+	}
+}

@@ -69,7 +69,7 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 	c := &carrier{client: client, session: joined, remote: remote, clock: d.Env.Clock, drain: d.Options.DrainTimeout}
 	served.Go(func() { c.hello(running) })
 	s := NewSession(c, sessionOptions(ctx, d, client, remote))
-	s.leave, s.received = leave, joined.LastReceived
+	s.leave, s.live = leave, c
 	return s, nil
 }
 
@@ -116,6 +116,7 @@ type carrier struct {
 	mu       sync.Mutex
 	planned  time.Time        // planned end of all transfers
 	recovery traffic.Recovery // of the control connection
+	held     traffic.QueueDelay
 }
 
 // recover returns until when TCP may be silent; the last packet is so old.
@@ -123,6 +124,22 @@ func (c *carrier) recover(now time.Time, ago time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.recovery.Observe(now, ago)
+}
+
+// heldBack returns how long the path holds packets back, where a message is due since a time. It sends a hello packet every so often, whose
+// reply shows that.
+func (c *carrier) heldBack(now, due time.Time, every time.Duration) time.Duration {
+	var answered time.Time
+	if ago, ok := c.session.LastAnswered(); ok {
+		answered = now.Add(-ago)
+	}
+	c.mu.Lock()
+	held, ask := c.held.Observe(now, due, answered, every)
+	c.mu.Unlock()
+	if ask {
+		_ = c.session.Ask(c.remote) // on an error the next one may succeed
+	}
+	return held
 }
 
 // hello sends hello packets while no stream replaces them, until ctx ends.

@@ -124,31 +124,32 @@ func TestTimeoutOfASilentLoadServer(t *testing.T) {
 		what      loadcontrol.Silent
 		recovered time.Duration // TCP may be silent until then
 		requested bool          // the load server has not replied to Start, which was at 1 s
-		answered  time.Duration // the last reply to a hello
+		held      time.Duration // round trip of a hello since a message is due
 	}{
 		"a reverse stream":                                    {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 0, all, 0, false, 0},
 		"a reverse stream without packets so far":             {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s, 0, all, 0, false, 0},
-		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace, 0, all, 0, false, 0},
-		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace, 0, all, 0, false, 0},
+		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace, 0, all, 0, false, 60 * s},
+		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace, 0, all, 0, false, 60 * s},
 		"a forward stream during sending":                     {sample.Forward, 60 * s, 0, 0, 59 * s, 0, 0, all, 0, false, 0},
 		"a forward stream that takes longer than planned":     {sample.Forward, 60 * s, 0, 0, 600 * s, 0, 0, all, 0, false, 0},
 		"a forward stream, and a longer one at the same time": {sample.Forward, 60 * s, 10 * s, 10 * s, 59 * s, 0, 0, all, 0, false, 0},
-		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace, 0, all, 0, false, 0},
-		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace, 0, all, 0, false, 0},
+		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace, 0, all, 0, false, 60 * s},
+		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace, 0, all, 0, false, 60 * s},
 		"a reverse stream, hellos come":                       {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s, 29 * s, silentStream, 0, false, 0},
-		"hellos stopped after a reverse stream":               {sample.Reverse, 60 * s, 0, 59 * s, 72 * s, 76 * s, 70 * s, control, 0, false, 61 * s},
-		"hellos come after a reverse stream":                  {sample.Reverse, 60 * s, 0, 59 * s, 70 * s, 76 * s, 70 * s, control, 0, false, 61 * s},
+		"hellos stopped after a reverse stream":               {sample.Reverse, 60 * s, 0, 59 * s, 72 * s, 75 * s, 70 * s, control, 0, false, 0},
+		"hellos come after a reverse stream":                  {sample.Reverse, 60 * s, 0, 59 * s, 70 * s, 75 * s, 70 * s, control, 0, false, 0},
 		"hellos stopped before the end of a reverse stream":   {sample.Reverse, 60 * s, 0, 58 * s, 61 * s, 68 * s, 20 * s, udp, 0, false, 0},
 		"hellos stopped during sending":                       {sample.Forward, 60 * s, 0, 0, 35 * s, 40 * s, 30 * s, udp, 0, false, 0},
 		"hellos come during sending":                          {sample.Forward, 60 * s, 0, 0, 35 * s, 45 * s, 35 * s, udp, 0, false, 0},
-		"hellos stopped after sending":                        {sample.Forward, 60 * s, 61 * s, 50 * s, 65 * s, 72 * s, 62 * s, udp, 0, false, 0},
-		"hellos come, and no records":                         {sample.Forward, 60 * s, 61 * s, 50 * s, 74 * s, 77 * s, 74 * s, control, 0, false, 62 * s},
-		"no records after an interruption":                    {sample.Forward, 60 * s, 61 * s, 50 * s, 90 * s, 93 * s, 90 * s, control, 78 * s, false, 62 * s},
-		"interruptions all the time":                          {sample.Forward, 60 * s, 61 * s, 50 * s, 125 * s, 61*s + idle + grace, 125 * s, all, 128 * s, false, 62 * s},
-		"no reply to the start of a forward stream":           {sample.Forward, 60 * s, 0, 0, 15 * s, 17 * s, 15 * s, control, 0, true, 2 * s},
-		"no reply to the start of a reverse stream":           {sample.Reverse, 60 * s, 0, 0, 15 * s, 17 * s, 15 * s, control, 0, true, 2 * s},
-		"nothing at all since the start":                      {sample.Reverse, 60 * s, 0, 0, 10 * s, 10500 * time.Millisecond, s / 2, udp, 0, true, 0},
-		"no records, and no reply to a hello":                 {sample.Forward, 60 * s, 61 * s, 50 * s, 90 * s, 61*s + idle + grace, 125 * s, all, 0, false, 50 * s},
+		"hellos stopped after sending":                        {sample.Forward, 60 * s, 61 * s, 50 * s, 65 * s, 72 * s, 62 * s, udp, 0, false, 60 * s},
+		"hellos come, and no records":                         {sample.Forward, 60 * s, 61 * s, 50 * s, 74 * s, 76 * s, 74 * s, control, 0, false, 0},
+		"records in a queue of 10 s":                          {sample.Forward, 60 * s, 61 * s, 50 * s, 95 * s, 96 * s, 94 * s, control, 0, false, 10 * s},
+		"no records after an interruption":                    {sample.Forward, 60 * s, 61 * s, 50 * s, 90 * s, 93 * s, 90 * s, control, 78 * s, false, 0},
+		"interruptions all the time":                          {sample.Forward, 60 * s, 61 * s, 50 * s, 125 * s, 61*s + idle + grace, 125 * s, all, 128 * s, false, 0},
+		"no reply to the start of a forward stream":           {sample.Forward, 60 * s, 0, 0, 15 * s, 16 * s, 15 * s, control, 0, true, 0},
+		"no reply to the start of a reverse stream":           {sample.Reverse, 60 * s, 0, 0, 15 * s, 16 * s, 15 * s, control, 0, true, 0},
+		"nothing at all since the start":                      {sample.Reverse, 60 * s, 0, 0, 10 * s, 10500 * time.Millisecond, s / 2, udp, 0, true, 60 * s},
+		"no records, and no reply to a hello":                 {sample.Forward, 60 * s, 61 * s, 50 * s, 90 * s, 61*s + idle + grace, 125 * s, all, 0, false, 60 * s},
 	} {
 		x := &transferring{carrier: &carrier{planned: at(c.planned)}, begun: at(0), Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
 		if x.started.Store(!c.requested); c.requested {
@@ -157,7 +158,7 @@ func TestTimeoutOfASilentLoadServer(t *testing.T) {
 		if c.over > 0 {
 			x.over.Store(at(c.over).UnixNano())
 		}
-		e := evidence{received: at(c.heard), recovered: at(c.recovered), answered: at(c.answered)}
+		e := evidence{received: at(c.heard), recovered: at(c.recovered), held: c.held}
 		if c.greeted > 0 {
 			e.packet = at(max(c.greeted, c.heard))
 		}

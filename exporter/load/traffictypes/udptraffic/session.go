@@ -78,9 +78,8 @@ type Session struct {
 	done      time.Duration // planned time of completed transfers
 	recorder  recorder
 
-	leave func() // ends the use of the socket; nil: the remote end is simulated
-	// received returns the age of the last packet (stream.Session.LastReceived); nil: the remote end is simulated.
-	received func() (ago time.Duration, greeted bool)
+	leave func()   // ends the use of the socket; nil: the remote end is simulated
+	live  *carrier // nil: the remote end is simulated
 }
 
 // Overhead returns the bytes of IP and UDP headers of a packet.
@@ -94,8 +93,13 @@ func (s *Session) Remote() netip.AddrPort { return s.opts.Remote }
 
 // LastReceived returns when the last packet of any type arrived from the load server.
 func (s *Session) LastReceived() time.Time {
-	ago, _ := s.received()
+	ago, _ := s.live.session.LastReceived()
 	return time.Now().Add(-ago)
+}
+
+// HeldBack returns how long the path holds packets back (traffic.QueueDelay), where a message is due since a time.
+func (s *Session) HeldBack(now, due time.Time, every time.Duration) time.Duration {
+	return s.live.heldBack(now, due, every)
 }
 
 // Plan returns a plan of these segments with the options' DSCP and checksum.

@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
+	"oneway.example/exporter/load/traffic"
 )
 
 // recordsTimeout is the time for the load server's records of a stream without an arrival.
@@ -34,9 +35,6 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 		now := time.Now()
 		e := x.evidence(lastReceived, now)
 		s := x.silence(e, now)
-		if since, due := x.due(e, now); due && now.Sub(since) > askAfter && !e.answered.After(since) {
-			_ = x.session.Ask(x.remote) // the reply shows that a queue lets packets pass
-		}
 		if !asked.IsZero() {
 			s = silence{asked, recordsTimeout, loadcontrol.SilentControl}
 		}
@@ -46,7 +44,7 @@ func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc)
 			asked = now
 			_ = x.client.Cancel(x.ID) // without it, the wait for the records ends
 		case silent:
-			ended(&loadtest.Failure{Reason: runreason.Lost, Err: x.client.Silence(x.remote, s.what, s.limit)})
+			ended(&loadtest.Failure{Reason: runreason.Lost, Err: x.client.Silence(x.remote, s.what, s.limit, e.held)})
 			return
 		}
 	}
@@ -58,8 +56,10 @@ type evidence struct {
 	received time.Time
 	// packet is the time of the last packet of any type, or of received; zero: the load server sends no hello packets.
 	packet time.Time
-	// recovered is the time until which TCP may be silent after an interruption, answered the time of the last reply to a hello.
-	recovered, answered time.Time
+	// recovered is the time until which TCP may be silent after an interruption.
+	recovered time.Time
+	// held is how long the path holds packets back (traffic.QueueDelay).
+	held time.Duration
 }
 
 func (x *transferring) evidence(lastReceived, now time.Time) evidence {
@@ -69,8 +69,8 @@ func (x *transferring) evidence(lastReceived, now time.Time) evidence {
 		e.packet = latest(lastReceived, now.Add(-ago))
 	}
 	e.recovered = x.recover(now, ago)
-	if ago, ok := x.session.LastAnswered(); ok {
-		e.answered = now.Add(-ago)
+	if since, due := x.due(e, now); due {
+		e.held = x.heldBack(now, since, askAfter)
 	}
 	return e
 }
@@ -116,12 +116,11 @@ func (x *transferring) due(e evidence, now time.Time) (since time.Time, due bool
 	return latest(latest(e.received, planned), time.Unix(0, over)), true
 }
 
-// unanswered returns the timeout of a message that is due. The reply to a hello packet sent since then shows what TCP can do: a long
-// queue may hold back the message, and the hello packet.
+// unanswered returns the timeout of a message that is due. A long queue may hold it back.
 func (x *transferring) unanswered(e evidence, since time.Time) silence {
 	first := silence{since, x.Idle + grace, loadcontrol.SilentAll}
-	control := silence{latest(e.answered, e.recovered), x.Idle + Outage, loadcontrol.SilentControl}
-	if e.answered.After(since) && control.end().Before(first.end()) {
+	control := silence{latest(since, e.recovered), traffic.ControlTimeout(x.Idle+Outage, e.held), loadcontrol.SilentControl}
+	if control.end().Before(first.end()) {
 		return control
 	}
 	return first
