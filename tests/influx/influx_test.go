@@ -2,8 +2,10 @@ package influx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,6 +118,7 @@ func TestKilledStoreLosesNoPoint(t *testing.T) {
 				await.That(t, "points arrive", func() bool { return out.Status().Written > before })
 				s.Kill()
 				await.That(t, "points wait", func() bool { status := out.Status(); return status.Waiting > 2000 && status.Reason != "" })
+				s.Recover()
 				s.Start()
 				await.That(t, "they are delivered", func() bool { return out.Status().Reason == "" })
 			}
@@ -125,6 +128,56 @@ func TestKilledStoreLosesNoPoint(t *testing.T) {
 				t.Errorf("the store has %v points, want %d; %+v", got, from.given.Load(), status)
 			}
 			stop()
+		})
+	}
+}
+
+// TestInfluxDB18LosesWhatFollowsAnIncompleteEntry: the store itself loses points that it has acknowledged, if the process was killed
+// amid an entry of its WAL, started, and started again. A Recover after the kill prevents it.
+func TestInfluxDB18LosesWhatFollowsAnIncompleteEntry(t *testing.T) {
+	for recovers, want := range map[bool]float64{false: 1, true: 2} {
+		t.Run(fmt.Sprint("recover ", recovers), func(t *testing.T) {
+			s := New(t, false)
+			s.Start()
+			s.Query("", "CREATE DATABASE oneway")
+			write := func(n int) {
+				t.Helper()
+				r, err := http.Post(s.URL+"/write?db=oneway", "", strings.NewReader(fmt.Sprintf("numbered n=%di %d", n, n)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Body.Close()
+				if r.StatusCode != http.StatusNoContent {
+					t.Fatalf("status %d", r.StatusCode)
+				}
+			}
+			write(1)
+			s.Kill()
+			files, err := filepath.Glob(s.dir + "/wal/oneway/autogen/*/*.wal")
+			if err != nil || len(files) != 1 {
+				t.Fatalf("WAL: %v %v", files, err)
+			}
+			wal, err := os.OpenFile(files[0], os.O_APPEND|os.O_WRONLY, 0)
+			if err == nil {
+				_, err = wal.Write([]byte{1, 0, 0, 1, 0, 1, 2, 3}) // 3 of 256 bytes
+				err = errors.Join(err, wal.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if recovers {
+				s.Recover()
+			}
+			s.Start()
+			write(2)
+			if got := s.Number("oneway", countAll); got != 2 {
+				t.Errorf("%v points before the second kill, want 2", got)
+			}
+			s.Kill()
+			s.Start()
+			if got := s.Number("oneway", countAll); got != want {
+				t.Errorf("%v points, want %v", got, want)
+			}
 		})
 	}
 }
