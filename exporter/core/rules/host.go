@@ -11,6 +11,10 @@ import (
 // metric.ProbeLateness.
 const LateSeconds = 0.01
 
+// DelaysCounted has a series of each probe that counts the delays that are invalid or of low confidence: profile slim counts neither. The
+// counters begin with their first event.
+func DelaysCounted() *metric.Desc { return metric.ProbeInterval }
+
 // What the hosts of a path did: the peer, the schedule, and the two opinions about the clock.
 var (
 	PathHost = Rule{
@@ -28,9 +32,6 @@ unless on (job, instance) probe_success`, names{
 			"probeUp":  metric.ProbeUp.Name,
 		}),
 	}
-	// DelaysCounted has a series of each probe that counts the delays that are invalid or of low confidence: profile slim counts
-	// neither. The counters begin with their first event.
-	DelaysCounted      = metric.ProbeInterval
 	LowConfidenceRatio = Rule{
 		Name: "oneway:delay_low_confidence:ratio5m",
 		Doc: `Share of the delays that are smaller than their own bound: on a short path with a good
@@ -52,7 +53,7 @@ clamp_max((
 and on (job, instance, path, probe) $counted`, names{
 			"delayLowConfidence": metric.DelayLowConfidence.Name,
 			"delays":             indented(observations(metric.Delay, "5m")),
-			"counted":            DelaysCounted.Name,
+			"counted":            DelaysCounted().Name,
 		}),
 	}
 	Disagreement = Rule{

@@ -52,7 +52,7 @@ sum without (le) (rate(${histogram}_bucket{le="+Inf"}[$window]))`, names{"histog
 // them a window later.
 func variations(window string) string {
 	var none []string
-	for _, r := range []sample.Reason{sample.NoStamp, sample.TransmitBeforeReceive, sample.LocalStepped, sample.RemoteStepped} {
+	for _, r := range []sample.Reason{sample.NoStamp, sample.TransmitBeforeReceive, sample.ResidenceTooLong, sample.LocalStepped, sample.RemoteStepped} {
 		none = append(none, r.String())
 	}
 	return promql(`

@@ -42,7 +42,7 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string { return p.series(d.Name, matchers...) }}
 	queries := []string{
 		named("max by (direction) (max_over_time("+p.series(metric.DelayMax.Name)+"))", metric.DelayMax.Name),
-		named("count(count_over_time("+p.series(rules.DelaysCounted.Name)+"))", rules.DelaysCounted.Name),
+		named("count(count_over_time("+p.series(rules.DelaysCounted().Name)+"))", rules.DelaysCounted().Name),
 		named(packets.Outcomes(), outcomes), named(packets.MayHaveArrived(), arrived), named(packets.RoundTrips(), roundTrips),
 	}
 	for _, d := range []*metric.Desc{
@@ -79,7 +79,7 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	if err != nil {
 		return err
 	}
-	_, counting := all[rules.DelaysCounted.Name]
+	_, counting := all[rules.DelaysCounted().Name]
 	for d := range r.Ways {
 		name, w := sample.Direction(d).String(), &r.Ways[d]
 		if n, known := all[metric.PacketsLost.Name][name]; known { // else the reflector does not number its replies
