@@ -184,6 +184,16 @@ func (e *Ends) ResidenceError(received, sent sample.Stamp) time.Duration {
 	return Sum(e.Remote.received(received), e.Remote.sent(sent))
 }
 
+// RoundTripError limits the error of a round trip (sample.Packet.RoundTrip): of its four timestamps, and of the rates of both clocks
+// over the residence time.
+func (e *Ends) RoundTripError(p *sample.Packet) time.Duration {
+	residence, _ := p.Residence()
+	return Sum(e.ResidenceError(p.T2, p.T3), e.Local.sent(p.T1), e.Local.received(p.T4), max(0, residence)/rateDivisor)
+}
+
+// rateDivisor: two clocks that are slewed differ by at most a quarter in rate (adjtimex(2): each by 10 % and 500 ppm).
+const rateDivisor = 4
+
 // SpacingError is the error limit of the time between two receive timestamps of this origin. The kernel's are late and
 // never early, so that one limit covers both; others have errors of either sign.
 func (e *Ends) SpacingError(dir sample.Direction, received sample.Stamp) time.Duration {

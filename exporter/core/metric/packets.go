@@ -107,7 +107,7 @@ var (
 		Help:   "Test packets with a reply but without a round-trip time, by reason: the clock of one end was stepped between its two timestamps, or a timestamp of the reflector is missing or wrong.",
 		Absent: "Until the first.",
 		Values: Values{
-			ReasonL: sample.Values(sample.LocalStepped, sample.RemoteStepped, sample.NoStamp, sample.TransmitBeforeReceive),
+			ReasonL: sample.Values(sample.LocalStepped, sample.RemoteStepped, sample.NoStamp, sample.TransmitBeforeReceive, sample.ResidenceTooLong),
 		},
 	})
 	LossBurst = Family(Desc{

@@ -12,7 +12,7 @@ type Profile uint8
 // series. The tests of probes check them.
 const (
 	MaxFull       = 155
-	MaxFullFaults = 237
+	MaxFullFaults = 239
 	MaxSlim       = 14
 )
 

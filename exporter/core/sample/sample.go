@@ -113,13 +113,15 @@ type Delay struct {
 func (d Delay) OK() bool { return d.Reason == OK }
 
 // RoundTrip is (T4-T1)-(T3-T2), in which clock offsets cancel. It needs all four timestamps. It is undefined if a clock was
-// stepped between two of them; a reflector does not send before it receives.
+// stepped between two of them, and if a timestamp is wrong: a reflector does not send before it receives, nor keep a packet for longer
+// than until its reply arrives.
 func (p *Packet) RoundTrip() (time.Duration, bool) {
 	residence, ok := p.Residence()
 	if !ok || residence < 0 || !p.T1.Present() || !p.T4.Present() || p.Local.Reason == LocalStepped || p.Remote.Reason == RemoteStepped {
 		return 0, false
 	}
-	return p.T4.At.Sub(p.T1.At) - residence, true
+	trip := p.T4.At.Sub(p.T1.At) - residence
+	return max(trip, 0), trip >= 0
 }
 
 // Residence is T3-T2: the residence time of the packet in the reflector.
@@ -157,6 +159,8 @@ const (
 	BoundTooLarge
 	// TransmitBeforeReceive: the remote end's transmit timestamp precedes its receive timestamp, so that one of them is wrong.
 	TransmitBeforeReceive
+	// ResidenceTooLong: the residence time in the remote end exceeds the time until the reply arrived, so that one of its timestamps is wrong.
+	ResidenceTooLong
 	// WrongFormat: the remote end's timestamps are not of the format (NTP or PTP) that the Z bit of its Error Estimate names.
 	WrongFormat
 	// PTPInUTC: the remote end's timestamps in PTP format are in UTC instead of TAI.
@@ -169,7 +173,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		Unknown, OK, NoStamp, NoClock, ClockSilent, LocalUnsynchronized,
-		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge, TransmitBeforeReceive, WrongFormat, PTPInUTC, ClocksApart,
+		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge, TransmitBeforeReceive, ResidenceTooLong, WrongFormat, PTPInUTC, ClocksApart,
 	}
 }
 
@@ -202,6 +206,7 @@ func (r Reason) words() string {
 		LocalStepped: "this host's clock was stepped", RemoteUnsynchronized: "the remote clock is not synchronized",
 		RemoteStepped: "the remote clock was stepped", BoundTooLarge: "the error bound is too large",
 		TransmitBeforeReceive: "the reflector's transmit timestamp precedes its receive timestamp",
+		ResidenceTooLong:      "by the reflector's timestamps it kept the packet for longer than until its reply arrived",
 		WrongFormat:           "the reflector's timestamps are not of the format that its Z bit says",
 		PTPInUTC:              "the reflector's PTP time is UTC, not TAI",
 		ClocksApart:           "the clocks of both ends are more than a year apart, although both are said to be synchronized",
@@ -214,7 +219,7 @@ func (r Reason) String() string {
 		Unknown: "unknown", OK: "ok", NoStamp: "no_timestamp", NoClock: "no_clock",
 		ClockSilent: "clock_silent", LocalUnsynchronized: "local_unsynchronized",
 		LocalStepped: "local_stepped", RemoteUnsynchronized: "remote_unsynchronized", RemoteStepped: "remote_stepped",
-		BoundTooLarge: "bound_too_large", TransmitBeforeReceive: "transmit_before_receive", WrongFormat: "wrong_format", PTPInUTC: "ptp_in_utc", ClocksApart: "clocks_apart",
+		BoundTooLarge: "bound_too_large", TransmitBeforeReceive: "transmit_before_receive", ResidenceTooLong: "residence_too_long", WrongFormat: "wrong_format", PTPInUTC: "ptp_in_utc", ClocksApart: "clocks_apart",
 	}
 	if int(r) >= len(words) || words[r] == "" {
 		return "invalid"

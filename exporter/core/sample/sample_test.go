@@ -122,7 +122,7 @@ func TestNamesAreUniqueAndComplete(t *testing.T) {
 		{"absent", "user", "kernel", "hardware", "packet", "follow_up"},
 		{
 			"unknown", "ok", "no_timestamp", "no_clock", "clock_silent", "local_unsynchronized",
-			"local_stepped", "remote_unsynchronized", "remote_stepped", "bound_too_large", "transmit_before_receive", "wrong_format", "ptp_in_utc", "clocks_apart",
+			"local_stepped", "remote_unsynchronized", "remote_stepped", "bound_too_large", "transmit_before_receive", "residence_too_long", "wrong_format", "ptp_in_utc", "clocks_apart",
 		},
 		{"forward", "reverse"},
 	}

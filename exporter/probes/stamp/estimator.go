@@ -172,8 +172,8 @@ func (e *estimator) judge(a *ledger.PendingReply) sample.Bound {
 	if e.shared = a.Shared && bound.SharedClock(p.Local, p.Remote); e.shared {
 		p.Local, p.Remote = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
 	}
-	if e.reversed(p) {
-		return sample.Bound{Reason: sample.TransmitBeforeReceive}
+	if reason := e.wrongResidence(p); reason != sample.OK {
+		return sample.Bound{Reason: reason}
 	}
 	e.narrow(p)
 	clocks := bound.Clocks(p.Local, p.Remote)
@@ -183,11 +183,19 @@ func (e *estimator) judge(a *ledger.PendingReply) sample.Bound {
 	return clocks
 }
 
-// reversed reports whether the remote end's transmit timestamp precedes its receive timestamp by more than their errors, without a step
-// of its clock: one of them is wrong, and with it the delay of a direction.
-func (e *estimator) reversed(p *sample.Packet) bool {
+// wrongResidence is why a timestamp of the remote end is wrong, and with it the delay of a direction, by more than the errors of the
+// timestamps and without a step of a clock: the transmit timestamp precedes the receive timestamp, or is later by more than the time
+// until the reply arrived. Else it is OK.
+func (e *estimator) wrongResidence(p *sample.Packet) sample.Reason {
 	residence, known := p.Residence()
-	return known && residence < -e.ends.ResidenceError(p.T2, p.T3) && p.Remote.Reason != sample.RemoteStepped
+	switch {
+	case !known || p.Remote.Reason == sample.RemoteStepped:
+	case residence < -e.ends.ResidenceError(p.T2, p.T3):
+		return sample.TransmitBeforeReceive
+	case p.T1.Present() && p.T4.Present() && p.Local.Reason != sample.LocalStepped && residence-p.T4.At.Sub(p.T1.At) > e.ends.RoundTripError(p):
+		return sample.ResidenceTooLong
+	}
+	return sample.OK
 }
 
 // measure adds one delay to one direction, and returns it.
@@ -245,13 +253,13 @@ func copied[T any](p *T) (v T) {
 // hasVariation reports whether a delay enters the delay variation of the current era, even if it has no bound: it is not too late, both
 // its timestamps exist and are possible, and no clock was stepped since the first of them.
 func hasVariation(v sample.Delay, tooLate bool, era, current uint64) bool {
-	wrong := v.Reason == sample.NoStamp || v.Reason == sample.TransmitBeforeReceive
+	wrong := v.Reason == sample.NoStamp || v.Reason == sample.TransmitBeforeReceive || v.Reason == sample.ResidenceTooLong
 	stepped := v.Reason == sample.LocalStepped || v.Reason == sample.RemoteStepped
 	return !tooLate && era == current && !wrong && !stepped
 }
 
 // measureRoundTrip measures the round trip and the residence time in the reflector. Two timestamps of one clock
-// that was stepped between them have no difference, and a reflector does not send before it receives.
+// that was stepped between them have no difference, and without a round trip there is a wrong timestamp.
 func (e *estimator) measureRoundTrip(a *ledger.PendingReply) {
 	p := &a.Packet
 	residence, known := p.Residence()
@@ -262,15 +270,20 @@ func (e *estimator) measureRoundTrip(a *ledger.PendingReply) {
 	case p.Remote.Reason == sample.RemoteStepped:
 		used(&e.invalid).roundTrips[sample.RemoteStepped]++
 		return
-	case !known:
+	case !known || !p.T1.Present() || !p.T4.Present():
 		used(&e.invalid).roundTrips[sample.NoStamp]++
 		return
 	case residence < 0:
 		used(&e.invalid).roundTrips[sample.TransmitBeforeReceive]++
 		return
 	}
+	rtt, ok := p.RoundTrip()
+	if !ok {
+		used(&e.invalid).roundTrips[sample.ResidenceTooLong]++
+		return
+	}
 	e.out.residence.Observe(residence.Seconds())
-	if rtt, ok := p.RoundTrip(); ok && !a.Expired {
+	if !a.Expired {
 		e.times.Add(plain(rtt))
 		e.out.roundTrip.Observe(rtt.Seconds())
 	}

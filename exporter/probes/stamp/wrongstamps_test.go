@@ -52,6 +52,10 @@ func TestWrongTimestampsOfAForeignReflectorHaveAReason(t *testing.T) {
 			damage: func(b []byte) { binary.BigEndian.PutUint64(b[atT3:], ago(time.Second)) },
 			reason: sample.TransmitBeforeReceive, note: "20 delays have no error bound: the reflector's transmit timestamp precedes its receive timestamp",
 		},
+		"T2 an hour too early": {
+			damage: func(b []byte) { binary.BigEndian.PutUint64(b[atT2:], ago(time.Hour)) },
+			reason: sample.ResidenceTooLong, note: "20 delays have no error bound: by the reflector's timestamps it kept the packet for longer than until its reply arrived",
+		},
 		"T2 is 0": {
 			damage: func(b []byte) { clear(b[atT2 : atT2+8]) },
 			reason: sample.NoStamp, reverse: true, note: "20 delays have no error bound: timestamps are missing",
@@ -109,6 +113,8 @@ func (b testbed) invalid(t *testing.T, reason sample.Reason) map[string]float64 
 		return v
 	}
 	await.That(t, "a hundred replies", func() bool { return total(metric.RoundTripReceived) >= 100 })
+	first := total(metric.RoundTripReceived)
+	await.That(t, "a further window, so that all of the first one is published", func() bool { return total(metric.RoundTripReceived) > first })
 	found := map[string]float64{"round trip": total(metric.RoundTripInvalid, reason.String())}
 	for _, d := range sample.Directions() {
 		found[d.String()] = total(metric.DelayInvalid, d.String(), reason.String())
