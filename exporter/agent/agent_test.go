@@ -345,3 +345,21 @@ func TestWatchdogIsNotifiedWhileThePacerFires(t *testing.T) {
 	cancel()
 	<-guarded
 }
+
+// A file of hosts in the place of the configuration, or a text.
+func TestConfigurationThatIsNoMappingIsRefused(t *testing.T) {
+	r := newRig(t, newFake(), twoPaths)
+	for text, want := range map[string]string{
+		"- {name: a, address: 192.0.2.1}": "oneway.yml:1:1: is a list; it must be a mapping",
+		"paths":                           `oneway.yml:1:1: is "paths"; it must be a mapping`,
+	} {
+		r.write(text)
+		if err := r.Reload(); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+		if _, _, err := Check(Options{ConfigFile: r.file, Types: typesWith(newFake())}); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: check: got %v, want %s", text, err, want)
+		}
+	}
+	r.stop()
+}

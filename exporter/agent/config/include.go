@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"oneway.example/exporter/core/errtext"
 )
 
@@ -33,7 +35,7 @@ func newFiles(main string) *files {
 	return &files{left: maxFileBytes, seen: map[string]string{absolute(main): ""}}
 }
 
-// parse decodes a file and those that it includes; nil: it is not YAML, or empty.
+// parse decodes a file and those that it includes; nil: it is not YAML, empty, or no mapping.
 func (f *files) parse(name string, content []byte, depth int) *Config {
 	f.left -= len(content)
 	root, problem := parse(name, content)
@@ -52,6 +54,9 @@ func (f *files) parse(name string, content []byte, depth int) *Config {
 	d.value(root, "", reflect.ValueOf(c).Elem())
 	f.visits = d.visits
 	f.fail(d.problems...)
+	if root.Kind != yaml.MappingNode {
+		return nil // it has no sections to check
+	}
 	f.include(c, depth)
 	return c
 }

@@ -209,13 +209,13 @@ func checkConfigCommand(app *kingpin.Application) {
 func checkConfigs(out, problems io.Writer, files []string, webConfig string, paths bool) error {
 	wrong := 0
 	if err := httpd.CheckConfig(webConfig); err != nil {
-		fmt.Fprintln(problems, err)
+		fmt.Fprintln(problems, errtext.Words(err))
 		wrong++
 	}
 	for _, file := range files {
 		s, all, err := agent.Check(agent.Options{ConfigFile: file, Types: families.Types()})
 		if err != nil {
-			fmt.Fprintln(problems, err)
+			fmt.Fprintln(problems, errtext.Words(err))
 			wrong++
 			continue
 		}

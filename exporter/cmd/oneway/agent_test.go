@@ -213,6 +213,18 @@ func TestCheckConfigReportsAllErrors(t *testing.T) {
 	}
 }
 
+func TestCheckConfigNamesNoPackages(t *testing.T) {
+	key := write(t, "secret\n")
+	if err := os.Chmod(key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, problems bytes.Buffer
+	err := checkConfigs(&out, &problems, []string{write(t, "reflector: {key_file: "+key+"}")}, "", false)
+	if want := "reflector.key_file cannot be used: " + key + " has mode 0644"; err == nil || !strings.Contains(problems.String(), want) {
+		t.Errorf("got %v: %s, want %s", err, &problems, want)
+	}
+}
+
 // TCP for one minute each hour, with mixed flows, and a two-way run each night, within the quota of their link.
 func TestSchedulesOfTCPForWeeksAreAccepted(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
