@@ -31,7 +31,7 @@ func variation(t *testing.T, seed uint64, theta time.Duration) (told *pathSink, 
 	for range 400 {
 		c.bring(draw(), draw())
 	}
-	report = reportOf(c.partial()).Forward
+	report = reportOf(c.partial(c.estimator.window)).Forward
 	c.closed()
 	return c.ledger, report
 }

@@ -225,7 +225,7 @@ func TestReflectorThatIsReplacedIsMeasured(t *testing.T) {
 			if s == nil {
 				return false
 			}
-			r := reportOf(s.partial())
+			r := reportOf(s.partial(s.estimator.window))
 			return s.replies() && r.Reflector == kind && r.RoundTrip.Received > 20
 		}
 	}

@@ -191,10 +191,10 @@ func (p *Prober) measure(sending, ctx context.Context, count uint64, series *ser
 	defer end()
 	s.awaitOpening(sending, pollInterval)
 	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
-	watch(sending, s.full, func() { progress(reportOf(s.partial())) })
+	watch(sending, s.full, func() { progress(reportOf(s.partial(s.estimator.soFar))) })
 	remove()
 	s.settle(ctx, opts.LossTimeout)
-	return s.partial(), nil
+	return s.partial(s.estimator.window), nil
 }
 
 // progressInterval is the interval of progress reports.
@@ -216,12 +216,12 @@ func watch(ctx context.Context, done <-chan struct{}, f func()) {
 	}
 }
 
-// partial is the state of the session, with the window that has not ended.
-func (s *session) partial() snapshot {
+// partial is the state of the session, with the window that has not ended, as window returns it.
+func (s *session) partial(window func(ledger.Known) *window) snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.snapshot()
-	v.window = s.estimator.window(s.account.Known())
+	v.window = window(s.account.Known())
 	return v
 }
 

@@ -134,9 +134,18 @@ func (w *direction) limits(undecided uint64) *LossLimits {
 // spreads are the delay variation of one direction.
 type spreads struct{ ipdv, pdv spread }
 
-// window returns the current one. While packets are undecided, no loss ratio of a direction is known: a path that died has
-// not lost nothing. A quantile is known, and a call is rated, if the packets without a known delay change little.
+// window returns the current one, and ends its delay variation: later packets are compared with the smallest delay after this.
 func (e *estimator) window(known ledger.Known) *window {
+	for i := range e.ways {
+		e.ways[i].drain()
+	}
+	return e.soFar(known)
+}
+
+// soFar returns the current window and changes nothing. Its ratings are of the delays before the last drain. While packets are
+// undecided, no loss ratio of a direction is known: a path that died has not lost nothing. A quantile is known, and a call is rated,
+// if the packets without a known delay change little.
+func (e *estimator) soFar(known ledger.Known) *window {
 	times := e.times.Snapshot()
 	w := &window{roundTrip: spreadOf(times), parts: e.parts}
 	if decided := e.replied + times.Lost; decided > 0 {
@@ -144,7 +153,6 @@ func (e *estimator) window(known ledger.Known) *window {
 	}
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
-		d.drain()
 		undecided := e.undecidedOf(d, known)
 		if known.Directions[i] && undecided > 0 {
 			out.lossLimits = d.limits(undecided)
