@@ -11,7 +11,6 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/estimate/seqwin"
-	"oneway.example/exporter/net/wire/stampfmt"
 )
 
 // RemoteKind is the kind of reflector at the remote end, as its replies show it.
@@ -183,11 +182,11 @@ func (a *Account) fresh(r *Reply, q Request) bool {
 // take records the reply to a test packet. lost gives the directions whose delay exceeded the loss timeout;
 // present: the reply is of the remote end's current session (packets of an earlier session were counted as lost in
 // reverse when it ended). n is the reply's own number; only a first reply gives a sample.
-func (a *Account) take(p *stampfmt.ReflectorPacket, q Request, now time.Duration, lost [2]bool, present bool) (n uint64, verdict seqwin.Verdict, first bool) {
+func (a *Account) take(r *Reply, q Request, now time.Duration, lost [2]bool, present bool) (n uint64, verdict seqwin.Verdict, first bool) {
 	first, verdict = q.first(), seqwin.Late
 	switch {
 	case present:
-		n, verdict = a.number(p, q, now, lost[sample.Reverse])
+		n, verdict = a.number(&r.Packet, q, now, lost[sample.Reverse])
 	case first: // another copy may be recorded
 		a.rev.ended.late++
 		a.rev.now.late++
@@ -209,7 +208,12 @@ func (a *Account) take(p *stampfmt.ReflectorPacket, q Request, now time.Duration
 	case inTime:
 		a.refuse(DiscardWrongNumber, now)
 	}
-	if lost[sample.Forward] && present && q.Seq >= a.numbered.begin && !a.remoteLost(q.Seq) {
+	switch {
+	case !lost[sample.Forward] || !present || q.Seq < a.numbered.begin:
+	case a.Kind == RemoteOurs && !r.Filled() && q.Seq >= a.remote.counts.Base:
+		f := a.fault()
+		f.unreported = append(f.unreported, q.Seq)
+	case !a.remoteLost(q.Seq):
 		a.fwd.tooLate(q.Seq)
 	}
 	return n, verdict, true

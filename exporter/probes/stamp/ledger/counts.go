@@ -222,6 +222,9 @@ type Faults struct {
 	// refused is the reason of the last arriving packet that was no reply, at lastRefused (monotonic; 0: never).
 	refused     DiscardReason
 	lastRefused time.Duration
+	// unreported are packets that exceeded the loss timeout, and that the remote end may count as lost as well: test packets without
+	// space for a Receipt, since the last query.
+	unreported []uint64
 }
 
 // fault returns the counts of faults, which are allocated at their first use.

@@ -47,9 +47,33 @@ func TestLatePacketThatDecidesItselfIsLostOnce(t *testing.T) {
 		if q.Outstanding == nil {
 			t.Fatal("request 10 is not remembered")
 		}
-		a.take(&stampfmt.ReflectorPacket{Seq: 610}, q, time.Second, [2]bool{sample.Forward: true}, true)
+		a.take(&Reply{Packet: stampfmt.ReflectorPacket{Seq: 610}}, q, time.Second, [2]bool{sample.Forward: true}, true)
 		if f := a.fwd.now; f.lost != 1 || f.received != 610 || f.late != 1 {
 			t.Errorf("late by the remote end's count: %d; got %d received, %d lost, %d late; want 610, 1 and 1", late, f.received, f.lost, f.late)
+		}
+	}
+}
+
+// TestLatePacketWithoutAReceiptIsLostOnce: number 10 arrives late, and its reply has no space for a Receipt. The remote end told neither
+// before it arrived, nor until the query after it, whether it counts 10 as lost.
+func TestLatePacketWithoutAReceiptIsLostOnce(t *testing.T) {
+	for _, late := range []uint32{0, 1} {
+		for _, next := range []uint32{0, 60} {
+			a := idleAccount()
+			asks(a, 100)
+			learn := func(rc stampfmt.Receipt) {
+				rc.Filled, rc.StatsQuery, rc.Words, rc.Epoch = true, true, 4, 5
+				a.learn(&Reply{Receipt: rc, HasReceipt: true}, time.Second, true)
+			}
+			learn(stampfmt.Receipt{Next: next, Base: min(next, 10), Received: next - min(next, 1), Tx: next - min(next, 1), Recent: [4]uint64{1<<min(next, 10) - 1}})
+			q := Request{Seq: 10, Outstanding: a.outstandingPackets.get(10)}
+			a.take(&Reply{Packet: stampfmt.ReflectorPacket{Seq: 99}}, q, time.Second, [2]bool{sample.Forward: true}, true)
+			recent := [4]uint64{1<<64 - 1, 1<<36 - 1}
+			recent[(99-10)/64] &^= uint64(late) << ((99 - 10) % 64)
+			learn(stampfmt.Receipt{Next: 100, Base: 100, Received: 100 - late, Lost: late, Late: late, Tx: 100, Recent: recent})
+			if f := a.fwd.now; f.lost != 1 || f.received != 99 || f.late != 1 {
+				t.Errorf("late by the remote end's count: %d, told of %d before; got %d received, %d lost, %d late; want 99, 1 and 1", late, next, f.received, f.lost, f.late)
+			}
 		}
 	}
 }

@@ -129,6 +129,9 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 		a.remoteBegins(first-min(first, a.fwd.now.accounted()), rc, now)
 		a.countForward(rc, now)
 	case receiptRestart:
+		if a.faults != nil {
+			a.faults.unreported = nil
+		}
 		a.remoteRestarted(rc, now)
 		a.countForward(rc, now)
 	case receiptNewer:
@@ -179,6 +182,16 @@ func (a *Account) countForward(rc *stampfmt.Receipt, now time.Duration) {
 	a.takeRemoteDrops(rc, now)
 	a.fwd.count(a.remote.counts, 64*rc.Words, func(lost uint64) uint64 { return a.droppedThere(lost, now) })
 	a.fwd.now.corrupted = a.fwd.ended.corrupted + a.remote.corrupted
+	if a.faults == nil {
+		return
+	}
+	a.faults.unreported = slices.DeleteFunc(a.faults.unreported, func(seq uint64) bool {
+		told := seq < a.remote.counts.Base
+		if told && !a.remoteLost(seq) {
+			a.fwd.tooLate(seq)
+		}
+		return told
+	})
 }
 
 // finishReverse decides all replies below number end.

@@ -93,7 +93,7 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 	}
 	a.countHops(in, r)
 	a.countTrafficClass(in)
-	n, where, first := a.take(&r.Packet, q, now, one.Lost, present)
+	n, where, first := a.take(r, q, now, one.Lost, present)
 	if r.HasFollow && r.FollowUp.Mode != 0 && !r.Filled() {
 		a.replies.settle(seqwin.Extend(n, r.FollowUp.Seq), r.Decode(r.FollowUp.T3, a.opts.TAIOffset, in.At), a.conclude)
 	}
