@@ -64,6 +64,41 @@ func TestPathThatDiesHasNoLossOfADirection(t *testing.T) {
 	}
 }
 
+// TestLossesBeforeTheDeathOfAPathAreInItsLimits: of 100 packets 60 to 69 are lost forward, and those from 80 on, with the queries at the
+// end. The reflector has told of neither when it replies to packet 79.
+func TestLossesBeforeTheDeathOfAPathAreInItsLimits(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int{44, 172} {
+		for _, dead := range []uint32{80, 100} {
+			b := newTestbed(t, reflector.Options{})
+			last := uint32(0)
+			p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+				if d == sample.Reverse {
+					return 0, false
+				}
+				if !isStatsQuery(payload) {
+					last = numberOf(d, payload)
+				}
+				return 0, last >= 60 && last < 70 || last >= dead || last == dead-1 && isStatsQuery(payload)
+			})
+			o := quick()
+			o.Interval, o.LossTimeout, o.Codecs, o.Size = 5*time.Millisecond, 400*time.Millisecond, []string{"G.711"}, bytes
+			r := b.to(p.addr).measure(t, o, 100)
+			want := float64(100-dead+10) / 100
+			d := r.Forward
+			if l := d.LossLimits; d.Loss != nil || l == nil || l.Low > want || l.High < want || l.High > want+0.01 {
+				t.Errorf("%d bytes, dead from %d: forward loss %s within %s, want none known, up to %v", bytes, dead, asJSON(t, d.Loss), asJSON(t, l), want)
+			}
+			if len(d.Voice) > 0 || d.Delay == nil || d.Delay.P95 != nil {
+				t.Errorf("%d bytes, dead from %d: voice %s, delay %s; want neither R nor p95", bytes, dead, asJSON(t, d.Voice), asJSON(t, d.Delay))
+			}
+			if l := r.Reverse.LossLimits; dead == 100 && l != nil {
+				t.Errorf("%d bytes: reverse loss within %s; the numbers of the replies tell that nothing was lost", bytes, asJSON(t, l))
+			}
+		}
+	}
+}
+
 // TestPacketsOutstandingAtTheEndAreNotLost: a session ends (a reload, another address) while the path has packets of 100 ms.
 func TestPacketsOutstandingAtTheEndAreNotLost(t *testing.T) {
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}

@@ -113,16 +113,20 @@ type windowOf struct {
 // lost in reverse if they were not lost forward.
 func (e *estimator) undecidedOf(d *direction, known ledger.Known) uint64 {
 	n := known.Undecided + d.undecided
-	if d.dir == sample.Reverse {
-		n += e.ways[sample.Forward].undecided
+	if d.dir == sample.Reverse { // the numbers of replies decide it for those before the last one
+		return n + e.ways[sample.Forward].undecided
 	}
-	return n
+	return n + known.Passed
 }
 
 // limits returns the lowest and the highest loss ratio that undecided packets permit. Each was lost in one of the two
-// directions; in reverse there were only those that were not lost forward, and those that are undecided in reverse alone.
-func (w *direction) limits(undecided uint64) *LossLimits {
+// directions; in reverse there were only those that were not lost forward, and those that are undecided in reverse alone. Answered
+// packets were received forward.
+func (w *direction) limits(undecided, answered uint64) *LossLimits {
 	lost, decided := float64(w.losses.Lost()), float64(w.losses.Decided())
+	if w.dir == sample.Forward {
+		decided += float64(answered)
+	}
 	all := decided + float64(undecided)
 	l := &LossLimits{Low: lost / all, High: (lost + float64(undecided)) / all, Undecided: undecided}
 	if w.dir == sample.Reverse {
@@ -155,7 +159,7 @@ func (e *estimator) soFar(known ledger.Known) *window {
 		d, out := &e.ways[i], &w.directions[i]
 		undecided := e.undecidedOf(d, known)
 		if known.Directions[i] && undecided > 0 {
-			out.lossLimits = d.limits(undecided)
+			out.lossLimits = d.limits(undecided, known.Answered)
 		}
 		if !known.Directions[i] { // each lost round trip may be lost in this direction
 			undecided = max(undecided, e.times.Lost())

@@ -337,6 +337,9 @@ type Known struct {
 	// Undecided counts the lost round trips that neither a later reply nor the remote end's counts assign to a direction
 	// so far: the last ones.
 	Undecided uint64
+	// Passed and Answered count test packets before the last reply, without and with a reply. The remote end was asked whether it
+	// received them, and has not told.
+	Passed, Answered uint64
 }
 
 // Known returns what is known about the directions of losses.
@@ -352,6 +355,14 @@ func (a *Account) Known() Known {
 		told = a.numbered.orders.newest.seq + 1
 	}
 	k.Undecided = a.outstandingPackets.unansweredSince(told)
+	if a.Kind == RemoteOurs && a.statsQuery.finish {
+		end := a.outstandingPackets.oldest
+		k.Answered = a.outstandingPackets.answered(told, end)
+		if a.faults != nil {
+			k.Answered -= min(k.Answered, uint64(len(a.faults.unreported)))
+		}
+		k.Passed = end - min(end, told+k.Undecided+k.Answered)
+	}
 	return k
 }
 
