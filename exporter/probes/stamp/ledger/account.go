@@ -210,7 +210,7 @@ func (a *Account) take(r *Reply, q Request, now time.Duration, lost [2]bool, pre
 	}
 	switch {
 	case !lost[sample.Forward] || !present || q.Seq < a.numbered.begin:
-	case a.Kind == RemoteOurs && !r.Filled() && q.Seq >= a.remote.counts.Base:
+	case a.Kind == RemoteOurs && !r.Filled() && q.Seq >= a.remote.counts.Base && len(a.fault().unreported) < mostUnreported:
 		f := a.fault()
 		f.unreported = append(f.unreported, q.Seq)
 	case !a.remoteLost(q.Seq):

@@ -227,6 +227,9 @@ type Faults struct {
 	unreported []uint64
 }
 
+// mostUnreported limits Faults.unreported, which a remote end whose counts stay the same does not empty: further packets are lost at once.
+const mostUnreported = 1 << 10
+
 // fault returns the counts of faults, which are allocated at their first use.
 func (a *Account) fault() *Faults {
 	if a.faults == nil {

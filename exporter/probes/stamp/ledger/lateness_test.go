@@ -78,6 +78,21 @@ func TestLatePacketWithoutAReceiptIsLostOnce(t *testing.T) {
 	}
 }
 
+// TestUnreportedLatePacketsAreLimited: the counts of the remote end stay the same, and each reply is late.
+func TestUnreportedLatePacketsAreLimited(t *testing.T) {
+	const packets = 2 * mostUnreported
+	a := idleAccount()
+	asks(a, packets)
+	a.learn(&Reply{Receipt: stampfmt.Receipt{Filled: true, StatsQuery: true, Words: 4, Epoch: 5}, HasReceipt: true}, time.Second, true)
+	for seq := range uint64(packets) {
+		q := Request{Seq: seq, Outstanding: a.outstandingPackets.get(seq)}
+		a.take(&Reply{Packet: stampfmt.ReflectorPacket{Seq: uint32(seq)}}, q, time.Second, [2]bool{sample.Forward: true}, true)
+	}
+	if n := uint64(len(a.fault().unreported)); n != mostUnreported || a.fwd.now.lost != packets-n {
+		t.Errorf("%d packets are unreported and %d lost, want %d of each", n, a.fwd.now.lost, mostUnreported)
+	}
+}
+
 // TestOverdueRepliesEndWithTheirSession: three replies that wait for their true T3 are too late, and the remote end
 // restarts.
 func TestOverdueRepliesEndWithTheirSession(t *testing.T) {
