@@ -90,7 +90,7 @@ func (l *stateLock) release() {
 
 // watchState locks the directory of state again when it is lost, until ctx ends: else another agent could start with it.
 func (a *Agent) watchState(ctx context.Context) {
-	for ctxtime.Sleep(ctx, stateInterval) { // a removed directory has no notification
+	for ctxtime.Sleep(ctx, stateInterval) { // inotify(7) does not report a renamed parent, nor a file system mounted over it
 		a.reloading.Lock()
 		a.relock()
 		a.reloading.Unlock()

@@ -44,6 +44,8 @@ const (
 	reflector    = "exporter/reflector"
 	loadServer   = "exporter/load/loadserver"
 	helperCode   = "exporter/probe/helper"
+	httpd        = "exporter/serve/httpd"
+	influx       = "exporter/outputs/influxdb"
 	alerts       = "deploy/prometheus/rules/oneway-load-test-alerts.yml"
 	pathAlerts   = "deploy/prometheus/rules/oneway-alerts.yml"
 	udpCode      = "exporter/load/traffictypes/udptraffic"
@@ -75,6 +77,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 	inWords := map[time.Duration]string{time.Minute: "a minute", time.Hour: "For an hour", 24 * time.Hour: "a day"}
 	paused := say(t, map[time.Duration]string{time.Second: "a second or more"}, standstill.Limit)
 	hour := say(t, map[time.Duration]string{time.Hour: "an hour"}, bound.Limit)
+	margin := span(t, loadServer, "returnMargin")
 	meshed := defaults(&mesh.Options{})
 	few := fmt.Sprintf("fewer than %d packets", working.MinPackets)
 	var damages []string
@@ -122,6 +125,20 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{security, part(reflector, "networkShare") + " from one /24 or /48, each at"},
 		{security, count("least %d a second", reflector, "minNewSessions") + ", with bursts of " + say(t, words, int(number(t, reflector, "newSessionBurst"))) + " seconds"},
 		{security, fmt.Sprintf("%d connections, %s of them for unknown peers", loadserver.DefaultMaxConnections, part(loadServer, "hostPart"))},
+		{security, "an incomplete frame ends it after " + unit.Duration(span(t, "exporter/load/loadcontrol", "frameTime"))},
+		{security, unit.Duration(span(t, httpd, "headerTimeout")) + " for a request's header in total"},
+		{security, count("At most %d connections, half of", httpd, "maxConnections")},
+		{security, count("address and %d in all", reflector, "rejectionsInTotal")},
+		{"exporter/doc/decisions/0017-wrong-key.md", count("all sockets %d a second", reflector, "rejectionsInTotal")},
+		{security, "`max_sessions` (" + thousands(int(number(t, reflector, "DefaultMaxSessions"))) + ") sessions"},
+		{security, "at most " + thousands(int(number(t, tcpCode, "allSamples"))) + " samples"},
+		{security, "1.5 times that time and " + unit.Duration(margin) + ", at most " + unit.Duration(span(t, loadServer, "mostWait")*3/2+margin)},
+		{"ARCHITECTURE.md", "sends to it for " + unit.Duration(span(t, "exporter/load/loadtest", "IdleTime")) + " before the load"},
+		{"ARCHITECTURE.md", unit.Duration(traffic.IdleTimeout) + " of silence of all"},
+		{"deploy/prometheus/README.md", fmt.Sprintf("which needs %.0f minutes", rules.BadCallsFor.Minutes())},
+		{"deploy/unscraped/README.md", fmt.Sprintf("(%.0f MB, compressed)", number(t, influx, "spoolBytes")/1e6)},
+		{"deploy/unscraped/README.md", fmt.Sprintf("in memory (%.0f MB)", number(t, influx, "memoryBytes")/1e6)},
+		{tcpDoc, count("at least %d bytes each", "exporter/estimate/tcpdelay", "LeastLags")},
 		{security, part(loadServer, "sitePart") + " for those of one /48"},
 		{loadServer + "/loadserver.go", "in all, " + part(loadServer, "hostPart") + " of them unknown peers from one address"},
 		{points, "Damage of the packet: " + strings.Join(damages, ", ")},

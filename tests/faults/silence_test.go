@@ -69,7 +69,7 @@ func TestTrainsGoOnAfterAnOutage(t *testing.T) {
 		return now.Delivered > 60
 	})
 	s.cut(t)
-	time.Sleep(8 * time.Second) // the outage; its length is what is tested
+	time.Sleep(8 * time.Second) // the outage: shorter than the 10 s of silence that end a session
 	s.mend(t)
 	var r struct {
 		Result, Reason, Error string

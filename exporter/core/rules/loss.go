@@ -164,8 +164,8 @@ $lost
 }
 
 // MayHaveArrived is how many packets arrived, or may have, by direction. Forward these are all that are not known to be lost: a packet
-// whose loss has no direction may have arrived. In reverse this host knows it. Those without a
-// known delay may have any delay.
+// whose loss has no direction may have arrived. In reverse this host knows it. Those without a known
+// delay may have any delay.
 func (p Packets) MayHaveArrived() string {
 	return promql(`
 $sent - ($lost or 0 * $sent) - ($dropped or 0 * $sent)
