@@ -18,7 +18,7 @@ func TestDropsBeforeTheFirstTickCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
+	defer h.close(func() {})
 	h.drops.Update(7, time.Second)
 	if n := h.drops.Take(9, time.Second, time.Second); n != 7 {
 		t.Errorf("%d losses attributed to 7 drops of a new socket, want 7", n)

@@ -377,10 +377,12 @@ func (h *hub) publish() {
 	}
 }
 
-func (h *hub) close() {
+// close closes the socket, waits for what uses the hub, such as receive, and then ends the series.
+func (h *hub) close(wait func()) {
 	if err := h.conn.Close(); err != nil {
 		h.log.Warn("Closing a socket failed", "err", err)
 	}
+	wait()
 	h.sources.Close()
 	h.closeCard()
 	h.series.scope.Close()

@@ -48,7 +48,7 @@ func TestSocketHoldsTheRepliesOfAStall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
+	defer h.close(func() {})
 	count := 30_000
 	if granted := h.conn.Stats().ReceiveBufferBytes; granted < 2*receiveBufferBytes {
 		count = granted / 1200 // this process may not exceed net.core.rmem_max, or has a memory limit

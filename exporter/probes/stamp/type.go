@@ -182,8 +182,7 @@ func (t *Type) acquireLocked(key hubKey, env probe.Env) (*hub, error) {
 	h.users, h.stop = 1, func() {
 		unhook()
 		cancel()
-		h.close()
-		running.Wait()
+		h.close(running.Wait)
 	}
 	t.hubs[key] = h
 	return h, nil
