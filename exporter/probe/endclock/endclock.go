@@ -53,12 +53,15 @@ func (s *Span) End(m clock.Monitor) {
 	s.Largest = max(s.Largest, s.Before.Bound, s.After.Bound)
 }
 
-// verdict returns the bound of one clock, with the reasons of a local one.
+// verdict returns the bound of one clock, with the reasons of a local one. A clock that has not settled since a step before
+// the transfer was not stepped in it: it is not synchronized.
 func (s Span) verdict() sample.Bound {
 	before, after := reasonNamed(s.Before.Reason), reasonNamed(s.After.Reason)
 	switch {
-	case s.Before.Steps != s.After.Steps || before == sample.LocalStepped || after == sample.LocalStepped:
+	case s.Before.Steps != s.After.Steps:
 		return sample.Bound{Reason: sample.LocalStepped}
+	case before == sample.LocalStepped || after == sample.LocalStepped:
+		return sample.Bound{Reason: sample.LocalUnsynchronized}
 	case before != sample.OK:
 		return sample.Bound{Reason: before}
 	case after != sample.OK:

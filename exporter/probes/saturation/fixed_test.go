@@ -21,6 +21,7 @@ import (
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
+	"oneway.example/exporter/probe/endclock"
 	"oneway.example/exporter/probes/saturation"
 )
 
@@ -135,6 +136,19 @@ func TestClockStepInvalidatesTheRun(t *testing.T) {
 	_, err := perform(t, link, nil, "forward")
 	if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != runreason.Clock {
 		t.Errorf("%v", err)
+	}
+}
+
+// A clock that has not settled since a step before the run gives no absolute delays; rates and the queue need their differences only.
+func TestClockStepBeforeTheRunLeavesAResultWithoutAbsoluteDelays(t *testing.T) {
+	link := wibro()
+	link.Local, link.Remote = loadtesttest.GoodClock(), loadtesttest.GoodClock()
+	link.Local.Before = endclock.State{Reason: sample.LocalStepped.String(), Steps: 1}
+	link.Local.After = link.Local.Before
+	b := must(t, link, nil, "forward")
+	d := b.run.Body.(*saturation.Result).Directions[0]
+	if d.Load == nil || d.Load.Trusted || d.Load.Idle != nil || d.Load.Throughput == 0 || d.Load.Queue == nil {
+		t.Errorf("%+v; want throughput and queue, and no absolute delay", d.Load)
 	}
 }
 

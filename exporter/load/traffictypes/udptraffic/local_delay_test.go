@@ -64,6 +64,7 @@ func TestDelaysClocksDecideWhetherItIsValid(t *testing.T) {
 	bad := clocks(0, sample.LocalUnsynchronized, 0, 0)
 	none := clocks(0, sample.NoClock, 0, 0)
 	stepped := clocks(time.Microsecond, sample.OK, 3, 4)
+	unsettled := clocks(0, sample.LocalStepped, 4, 4) // since a step before the transfer
 	lies := clocks(time.Microsecond, sample.OK, 0, 0)
 	lies.After.Reason = "perfect"
 	for name, c := range map[string]struct {
@@ -79,6 +80,9 @@ func TestDelaysClocksDecideWhetherItIsValid(t *testing.T) {
 		"remote has an unknown reason":                 {good, lies, false, sample.RemoteUnsynchronized, 0},
 		"local stepped":                                {stepped, good, false, sample.LocalStepped, 0},
 		"remote stepped":                               {good, stepped, false, sample.RemoteStepped, 0},
+		"local not settled since a step":               {unsettled, good, false, sample.LocalUnsynchronized, 0},
+		"remote not settled since a step":              {good, unsettled, false, sample.RemoteUnsynchronized, 0},
+		"one clock needs not settle":                   {unsettled, unsettled, true, sample.OK, 50 * time.Microsecond},
 		"one clock needs no synchronization":           {bad, bad, true, sample.OK, 50 * time.Microsecond},
 		"one clock that steps does not cancel":         {stepped, good, true, sample.LocalStepped, 0},
 		"one clock, a step reported by the remote end": {good, stepped, true, sample.RemoteStepped, 0},
