@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/link"
 )
 
 // lease starts the server that leases links to load tests from this host's terminals, independently of reloads.
@@ -95,7 +96,7 @@ func (p *plan) unconfigured(test linklease.Test, known map[string]bool) (linklea
 	target := probe.Target{Path: place.Path, Link: firstLink(p.links[place.Path])}
 	switch {
 	case place.Link != "", target.Link != "", len(known) == 0:
-		place.Link = target.FilledLink(place.Link)
+		place.Link = link.Filled(place.Link, target.Link, target.Path)
 	case len(known) == 1:
 		place.Link = list(known)
 	default:

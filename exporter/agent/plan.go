@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calibration"
+	"oneway.example/exporter/probe/link"
 )
 
 // section is a part of the configuration that is decoded, checked and planned independently.
@@ -231,7 +232,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	filled := "" // a link of the path that the test does not fill may change while it runs
 	if test, ok := kind.(probe.LoadTest); ok {
 		t.target.Link = firstLink(path.Links)
-		filled = t.target.FilledLink(options.Text(test.LinkKey()))
+		filled = link.Filled(options.Text(test.LinkKey()), t.target.Link, t.target.Path)
 	}
 	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), filled}
 	t.make = func(sink metric.Sink, scopes *metric.Scopes, _ *slog.Logger) (runner, error) {

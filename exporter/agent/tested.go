@@ -133,7 +133,7 @@ func (t *testedPaths) own(u link.Use) map[string]bool {
 func (t *testedPaths) passes(path string, links []string) bool {
 	own := t.links[path].all
 	if len(own) == 0 {
-		return slices.Contains(links, probe.Target{Path: path}.FilledLink(""))
+		return slices.Contains(links, link.Filled("", "", path))
 	}
 	return slices.ContainsFunc(own, func(name string) bool { return slices.Contains(links, name) })
 }

@@ -5,7 +5,6 @@
 package probe
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -61,15 +60,9 @@ type Target struct {
 	// Peer is the destination of the measurement as configured. The probe defines its syntax, such as a host with
 	// an optional port (PeerKey).
 	Peer string
-	// Link is the path's first link; empty: the path names no links. See FilledLink.
+	// Link is the path's first link; empty: the path names no links. See link.Filled.
 	Link string
 }
-
-// FilledLinkDoc tells, for documents of options, which link FilledLink returns where no option names one.
-const FilledLinkDoc = "the first link of the path, or one with the path's name"
-
-// FilledLink returns the link that a load test of the target fills: the one that its option link names, else FilledLinkDoc.
-func (t Target) FilledLink(option string) string { return cmp.Or(option, t.Link, t.Path) }
 
 // Host is the host of a validated Peer, without port and brackets.
 func (t Target) Host() string {

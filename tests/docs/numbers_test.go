@@ -15,12 +15,14 @@ import (
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/standstill"
+	"oneway.example/exporter/core/tcpstamp"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/load/loadserver"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffic"
 	"oneway.example/exporter/net/wire/stampfmt"
@@ -115,6 +117,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{options, fmt.Sprintf("Reply with %d bytes to test packets of %d to %d bytes", stampfmt.UnauthenticatedBytes, stampfmt.UnpaddedSenderBytes, stampfmt.UnauthenticatedBytes-1)},
 		{options, fmt.Sprintf("test packet has at least %d bytes", stampfmt.MinSenderBytes)},
 		{options, fmt.Sprintf("one for each %d KiB", int(number(t, reflector, "memoryShare")*(number(t, reflector, "sessionBytes")+number(t, reflector, "growthBytes")))>>10)},
+		{security, fmt.Sprintf("for at most one session for each %d KiB of the memory limit", int(number(t, reflector, "memoryShare")*(number(t, reflector, "sessionBytes")+number(t, reflector, "growthBytes")))>>10)},
 		{options, "(" + part(reflector, "sourceShare") + " of that from one address"},
 		{options, part(reflector, "networkShare") + " from one /24 or /48"},
 		{options, fmt.Sprintf("bursts of %s seconds' worth", say(t, words, int(number(t, reflector, "newSessionBurst"))))},
@@ -153,6 +156,9 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{tcpDoc, fmt.Sprintf("more than %g %% withheld", 100*tcpdelay.MaxWithheld)},
 		{tcpDoc, fmt.Sprintf("with at most %g %%", 100*tcpdelay.MaxWithheld)},
 		{tcpDoc, fmt.Sprintf("every %g ms", milliseconds(t, tcpCode, "spacing"))},
+		{tcpDoc, fmt.Sprintf("at multiples of %d KiB", tcpstamp.Grid>>10)},
+		{tcpDoc, fmt.Sprintf("a byte in %d KiB is sampled", tcpstamp.Grid>>10)},
+		{tcpDoc, fmt.Sprintf("a sample every %d KiB needs", tcpstamp.Grid>>10)},
 		{tcpDoc, fmt.Sprintf("one in %d KiB", int(number(t, tcpCode, "leastStep"))>>10)},
 		{tcpDoc, fmt.Sprintf("buffer below %d KiB", int(number(t, tcpCode, "leastBuffer"))>>10)},
 		{tcpDoc, fmt.Sprintf("messages below %d KiB", int(number(t, tcpCode, "leastBurst"))>>10)},
@@ -199,6 +205,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{runbooks + "OnewayRoundTripLoss.md", fmt.Sprintf("More than %.0f %% of the packets of the last 5 minutes, or of the last hour, are undecided", 100*(1-number(t, "exporter/core/rules", "knownShare")))},
 		{"deploy/prometheus/README.md", fmt.Sprintf("`oneway:threshold:delay_seconds` (%g ms;", 1000*rules.ThresholdDelaySeconds.Default)},
 		{meshDoc, "`self` | the name of this host in the file. `" + meshed["self"] + "` (default)"},
+		{"exporter/doc/decisions/0008-link-given-back.md", fmt.Sprintf("at most `max_wait` (%s)", strings.Replace(defaults(&loadtest.Options{})["max_wait"], "m", " minutes", 1))},
 		{meshDoc, "| `shape` | `" + meshed["shape"] + "` (default), `ring`, `neighbors`, `site` |"},
 		{alerts, "is old after " + say(t, map[float64]string{1.5: "one and a half"}, rules.RecentIntervals) + " intervals"},
 		{alerts, say(t, map[int]string{3: "Three"}, rules.WorkingDelayRuns) + " completed runs one after the other"},

@@ -74,7 +74,8 @@ var boundaries = []struct {
 	{[]string{"load/traffictypes"}, []string{"load/loadserver", "estimate"}, "traffic types join the records of both ends; the probe evaluates them"},
 	{[]string{"probes/stamp/ledger"}, []string{"estimate/delay", "estimate/feasible", "estimate/voice", "core/metric", "probe", "probes"}, "the ledger decides about packets; an estimator takes its verdicts"},
 	{[]string{"agent"}, []string{"load/traffictypes"}, "cmd passes the types of traffic"},
-	{[]string{"probe/quota", "probe/link", "probe/calendar"}, []string{"core/metric", "net"}, "a quota counts bytes and does not transfer them"},
+	{[]string{"probe/quota", "probe/calendar"}, []string{"core/metric"}, "a quota is told by who uses it"},
+	{[]string{"probe/quota", "probe/link", "probe/calendar"}, []string{"net"}, "a quota counts bytes and does not transfer them"},
 }
 
 // permissions are the permitted imports of rooms, each written "from -> to".

@@ -135,9 +135,6 @@ type Item struct {
 	Options Section `yaml:",rest"`
 }
 
-// maxFileBytes is enough for some hundred thousand paths.
-const maxFileBytes = 64 << 20
-
 // Load reads a file. Errors in its content are of type Problems; if only some keys have errors, the rest is returned with
 // them.
 func Load(name string) (*Config, error) {

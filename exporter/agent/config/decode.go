@@ -19,10 +19,6 @@ import (
 	"oneway.example/exporter/core/option"
 )
 
-// maxVisits limits the values that come from aliases and merge keys: few lines of aliases to aliases can expand to billions of values. The
-// size of the file limits the others.
-const maxVisits = 1_000_000
-
 // decoder fills Go values from YAML nodes. The decoder of the YAML library does not report the key of an error, reads "5" as five
 // nanoseconds, and accepts a missing value as the default.
 type decoder struct {
@@ -215,9 +211,6 @@ func Keys(into any) []string {
 	return sortedKeys(fields)
 }
 
-// maxShownName is the length in bytes from which a name of the file is cut in messages: some lines may have megabytes.
-const maxShownName = 200
-
 // cut is the begin of a text of the file, for a message.
 func cut(text string) string {
 	if len(text) <= maxShownName {
@@ -273,9 +266,6 @@ func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 	}
 	return all, true
 }
-
-// maxMerging limits the nesting of merged mappings, since a mapping can merge itself.
-const maxMerging = 4
 
 // merge appends the pairs of a mapping, or of each of a list of mappings. A node that was merged before has no further keys: aliases
 // may name it any number of times.

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadserver"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -30,7 +30,7 @@ func (c *Config) Describe() []option.Description {
 		section(&c.StateDir, "Directory of the data that must survive a restart: the daily usage of each link's quota, the reports of load tests, and of a load server "+loadserver.StateDoc+". A relative path "+
 			"begins at this file's directory. Without it, nothing is stored.").WithExample("/var/lib/oneway"),
 		section(&c.Links, "Links, which load tests share: one test at a time on each. Once there are any, each \"link\" elsewhere must be one of them. A link that is not listed has no quota; a "+
-			"load test without the option \"link\" uses "+probe.FilledLinkDoc+". While a test fills a link, and "+fmt.Sprintf("%.0f minutes", metric.TestedRecent.Minutes())+" after, no alert begins "+
+			"load test without the option \"link\" uses "+link.FilledDoc+". While a test fills a link, and "+fmt.Sprintf("%.0f minutes", metric.TestedRecent.Minutes())+" after, no alert begins "+
 			"for the loss and delay of any path over it. The quota is the number of bytes of IP packets that load tests may move over the link between two local midnights, both "+
 			"directions; a run that could need more than the rest is skipped. A reload changes it at once. \"oneway test\" on this host leases links and uses quotas through the agent's socket, "+linklease.DefaultSocket+" (systemd: "+
 			"RuntimeDirectory=oneway).").WithExample("[{name: uplink, quota_bytes: 500MB}, {name: branch-to-core, quota_bytes: 10GB}, {name: load_server}, {name: lab}]"),

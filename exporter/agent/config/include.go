@@ -18,11 +18,6 @@ import (
 // directory of the file that has the key. Of all files, the lists of paths, outputs and meshes are joined in the order of
 // reading, a file before those that it includes; the defaults of a type, and each other section, are in one file only.
 
-const (
-	maxIncludeDepth = 8
-	maxIncluded     = 10_000
-)
-
 // files reads a configuration of several files.
 type files struct {
 	left     int               // bytes that may be read

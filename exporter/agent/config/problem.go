@@ -87,12 +87,6 @@ func within(key, whole string) bool {
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], ".[,"))
 }
 
-const (
-	// maxProblems limits the errors of one decoder, maxShown those that Error shows.
-	maxProblems = 1000
-	maxShown    = 50
-)
-
 // add adds errors of the owner of a section with their places.
 func (ps *Problems) add(s Section, err error) { *ps = append(*ps, s.Problems(err)...) }
 

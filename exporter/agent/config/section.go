@@ -239,10 +239,6 @@ func (s Section) Fingerprint() string {
 
 func byName(a, b pair) int { return strings.Compare(a.name(), b.name()) }
 
-// maxDigest exceeds the number of values in the options of a probe; values beyond it, from aliases to aliases, are
-// represented by their places in the file.
-const maxDigest = 10_000
-
 // digest writes options in a canonical form.
 type digest struct {
 	w       io.Writer

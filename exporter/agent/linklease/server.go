@@ -18,7 +18,6 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe/link"
-	"oneway.example/exporter/probe/linkfill"
 	"oneway.example/exporter/probe/quota"
 )
 
@@ -130,7 +129,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 // show creates the series of a test.
 func (l *leased) show() {
 	l.series = metric.NewScope(l.options.Sink, l.labels.Path, l.labels.Probe)
-	l.fill = linkfill.New(l.options.Links, link.Use{Link: l.labels.Link, Path: l.labels.Path}, l.series)
+	l.fill = link.NewFill(l.options.Links, link.Use{Link: l.labels.Link, Path: l.labels.Path}, l.series)
 	for _, d := range sample.Directions() {
 		l.series.Series(metric.RunBytes, d.String())
 	}
@@ -159,7 +158,7 @@ type leased struct {
 	reservation                 *quota.Reservation
 	reserved                    int64
 	series                      *metric.Scope
-	fill                        *linkfill.Fill // nil with release
+	fill                        *link.Fill // nil with release
 }
 
 // serve handles one connection.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -252,30 +253,59 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 	return all
 }
 
-// The schemas of the types are those of exporter/doc/schema, which the agent serves.
-func TestSchemasAreThoseOfTheDocuments(t *testing.T) {
-	list, err := os.ReadFile("../../doc/json.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for kind, text := range schemas(t) {
-		name := string(kind) + ".json"
-		if *update {
-			if err := os.WriteFile("../../doc/schema/"+name, text, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
+// tableOfKinds is the table of the documents in exporter/doc/json.md, by kind.
+func tableOfKinds(schemas map[document.Kind][]byte) (string, error) {
+	rows := "| kind | document | JSON Schema |\n|---|---|---|\n"
+	for _, kind := range slices.Sorted(maps.Keys(schemas)) {
+		var head struct{ Title string }
+		if err := json.Unmarshal(schemas[kind], &head); err != nil {
+			return "", err
 		}
+		rows += fmt.Sprintf("| `%s` | `%s` | [%[1]s.json](schema/%[1]s.json) |\n", kind, head.Title)
+	}
+	return rows, nil
+}
+
+// rewrite writes a file with -update, and compares it without.
+func rewrite(t *testing.T, name string, text []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if stored, err := os.ReadFile(name); err != nil || !bytes.Equal(stored, text) {
+		t.Errorf("%s differs from the types of the documents (%v); go generate ./exporter/doc/schema writes it", name, err)
+	}
+}
+
+// TestSchemasAreThoseOfTheDocuments: exporter/doc has the schemas of all documents, which the agent serves, and json.md the table of them.
+func TestSchemasAreThoseOfTheDocuments(t *testing.T) {
+	const dir = "../../doc/"
+	all := schemas(t)
+	for kind, text := range all {
+		rewrite(t, fmt.Sprintf("%sschema/%s.json", dir, kind), text)
 		for _, words := range regexp.MustCompile(`"description": .*`).FindAllString(string(text), -1) {
 			if name := regexp.MustCompile(`\b[A-Z][a-z]+[A-Z][a-z]\w+|\bnil\b|\b[a-z]+\.[A-Z]\w+`).FindString(words); name != "" && name != "InCsumErrors" {
 				t.Errorf("%s: the name %s of the program is in %s", kind, name, words)
 			}
 		}
-		if row := fmt.Sprintf("| `%s` |", kind); !bytes.Contains(list, []byte(row)) {
-			t.Errorf("the table of kinds in exporter/doc/json.md has no row %q", row)
-		}
-		if stored, err := schema.Files.ReadFile(name); err != nil || !bytes.Equal(stored, text) {
-			t.Errorf("exporter/doc/schema/%s differs from the types of the document (%v); go generate ./exporter/doc/schema writes it", name, err)
+		if served, err := schema.Files.ReadFile(string(kind) + ".json"); !*update && (err != nil || !bytes.Equal(served, text)) {
+			t.Errorf("%s: the agent serves another schema: %v", kind, err)
 		}
 	}
+	text, err := os.ReadFile(dir + "json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := tableOfKinds(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| kind \|.*\n(?:\|.*\n)+`)
+	if !rows.Match(text) {
+		t.Fatal("json.md has no table of kinds")
+	}
+	rewrite(t, dir+"json.md", rows.ReplaceAllLiteral(text, []byte(table)))
 }

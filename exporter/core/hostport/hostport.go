@@ -9,16 +9,6 @@ import (
 	"strings"
 )
 
-// Default ports. Texts, examples and checks take them from here.
-const (
-	// Reflector is the UDP port of a STAMP reflector (RFC 8762 section 4.1).
-	Reflector = 862
-	// LoadServer is the TCP port of control of a load server, and the UDP port of its test traffic.
-	LoadServer = 8620
-	// Agent is the TCP port of an agent's web server.
-	Agent = "9862"
-)
-
 // examples are hosts with and without a port.
 var examples = fmt.Sprintf("reflector.example.net:%d, 192.0.2.1 or [2001:db8::1]:%[1]d", Reflector)
 

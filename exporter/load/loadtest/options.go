@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/option"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/link"
 )
@@ -35,7 +34,7 @@ func (o *Options) Describe() []option.Description {
 				return option.Between(key, o.Jitter, 0, max(o.Every, minEvery)/calendar.JitterPart)
 			}),
 		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").WithExample(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
-		option.Text(&o.Link, "Link that the test fills, by its name in the section links of the agent; one test at a time uses a link.").Unset(probe.FilledLinkDoc).
+		option.Text(&o.Link, "Link that the test fills, by its name in the section links of the agent; one test at a time uses a link.").Unset(link.FilledDoc).
 			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link, or without any one with the path's name; where several links remain, the flag is required").
 			WithExample("uplink").WithPlaceholder("NAME"),
 		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the remote end, while another test uses it."),

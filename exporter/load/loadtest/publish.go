@@ -8,14 +8,13 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe/link"
-	"oneway.example/exporter/probe/linkfill"
 )
 
 // open creates the series that exist before the first run.
 func (r *runner) open() {
 	r.scope, r.values = r.env.Scope(r.target), NewValues(r.env.Scope(r.target))
 	r.scope.Update(func() {
-		r.fill = linkfill.New(r.links, link.Use{Link: r.link, Path: r.target.Path}, r.scope)
+		r.fill = link.NewFill(r.links, link.Use{Link: r.link, Path: r.target.Path}, r.scope)
 		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
 		r.scope.Set(metric.RunRequired, float64(r.required), r.link)
 	})

@@ -28,8 +28,8 @@ type Run struct {
 	Kind  string `json:"kind"`
 	Peer  string `json:"peer"`
 	Link  string `json:"link"`
-	// Remote is the address of the remote end, such as that of the load server; empty before the session.
-	Remote string `json:"load_server,omitempty"`
+	// Remote is the address of the remote end, such as a load server; empty before the session.
+	Remote string `json:"remote,omitempty"`
 	// Directions to test, in order.
 	Directions []sample.Direction `json:"-"`
 	// Begin is when the run had its session; zero before.

@@ -22,7 +22,6 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/link"
-	"oneway.example/exporter/probe/linkfill"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
 )
@@ -44,7 +43,7 @@ type runner struct {
 	progress    func(Progress)
 	progressing sync.Mutex // serializes calls of progress: transfers of both directions may run at once
 	scope       *metric.Scope
-	fill        *linkfill.Fill
+	fill        *link.Fill
 	values      *Values
 	status      *status
 	required    int64 // bytes that the quota must have left for a run
@@ -55,7 +54,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, t Test) (*runner, 
 		return nil, err
 	}
 	r := &runner{
-		env: env, target: target, opts: o, test: t, link: target.FilledLink(o.Link), links: env.Links, lessor: ownLink{},
+		env: env, target: target, opts: o, test: t, link: link.Filled(o.Link, target.Link, target.Path), links: env.Links, lessor: ownLink{},
 		calendar: calendar.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
 		log:      env.Log.With("path", target.Path, "probe", target.Probe),
 		status:   &status{}, required: t.Bytes(0),

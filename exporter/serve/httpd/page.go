@@ -225,8 +225,9 @@ func age(now, then time.Time) string {
 func parsed(source string) (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
 		"age": age, "glyph": glyph, "bytes": func(n int64) string { return unit.Bytes.Format(float64(n)) }, "runHealth": agent.RunHealth, "runWord": runWord, "took": took, "breaks": breaks, "capital": capital,
-		"add":       func(a, b int) int { return a + b },
-		"clockPart": clockPart, "shown": shown, "partOf": partOf,
+		"add":        func(a, b int) int { return a + b },
+		"shown":      shown,
+		"partOf":     partOf,
 		"main":       mainResults,
 		"figures":    func(s report.Seconds) string { return unit.Duration(time.Duration(s)) },
 		"refresh":    func() report.Seconds { return report.Seconds(refreshInterval) },

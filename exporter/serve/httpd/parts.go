@@ -2,10 +2,12 @@ package httpd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/watcher"
 )
@@ -28,7 +30,7 @@ func partOf(id, name string, s briefed) part {
 }
 
 func clockPart(c agent.ClockStatus) part {
-	p := partOf("clock", "Clock", c)
+	p := partOf("clock", metric.TitleClock, c)
 	if c.Trusted {
 		p.Words += " " + unit.Seconds.FormatLimit(c.Bound.Seconds())
 	}
@@ -43,10 +45,10 @@ func partsOf(s agent.Status) []part {
 	}
 	all = append(all, partOf("reflector", "Reflector", s.Reflector))
 	if s.LoadServer != nil {
-		all = append(all, partOf("load-server", "Load server", s.LoadServer))
+		all = append(all, partOf("load-server", metric.TitleLoadServer, s.LoadServer))
 	}
 	if s.OnDemand != nil {
-		all = append(all, partOf("on-demand", "On-demand probes", s.OnDemand))
+		all = append(all, partOf("on-demand", metric.TitleOnDemand, s.OnDemand))
 	}
 	var links, outputs []part
 	for _, l := range s.Links {
@@ -56,8 +58,13 @@ func partsOf(s agent.Status) []part {
 		outputs = append(outputs, partOf("", o.Name, o))
 	}
 	all = append(all, together("links", "Links", links)...)
-	all = append(all, together("outputs", "Outputs", outputs)...)
+	all = append(all, together("outputs", metric.TitleOutputs, outputs)...)
 	return append(all, partOf("configuration", "Configuration", s.Config))
+}
+
+// Part is the part of a card.
+func (v view) Part(id string) part {
+	return v.Parts[slices.IndexFunc(v.Parts, func(p part) bool { return p.ID == id })]
 }
 
 // together is one part for several of a sort, or none.

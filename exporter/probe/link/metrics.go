@@ -1,23 +1,21 @@
-// Package linkfill tells others that a load test fills its link, and how much it sent: the table of links, and two metrics. Which link a test
-// fills is decided by probe.Target.FilledLink.
-package linkfill
+package link
 
 import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
-	"oneway.example/exporter/probe/link"
 )
 
-// Fill is the filling of a link by the runs of one load test. It is for one goroutine. Make one with New.
+// Fill tells others that a load test fills its link, and how much it sent: the table, and two metrics. It is for one goroutine. Make one
+// with NewFill.
 type Fill struct {
-	links   *link.Table
-	of      link.Use
+	links   *Table
+	of      Use
 	scope   *metric.Scope
 	emptied func() // nil: the test does not fill the link
 }
 
-// New returns the Fill of a test that does not run yet, which has the series of metric.TestRunning in the scope.
-func New(links *link.Table, of link.Use, scope *metric.Scope) *Fill {
+// NewFill returns the Fill of a test that does not run yet, which has the series of metric.TestRunning in the scope.
+func NewFill(links *Table, of Use, scope *metric.Scope) *Fill {
 	f := &Fill{links: links, of: of, scope: scope}
 	f.show(false)
 	return f

@@ -1,17 +1,16 @@
-package linkfill
+package link
 
 import (
 	"testing"
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
-	"oneway.example/exporter/probe/link"
 )
 
 func TestFillIsInTheTableAndTheMetricsWhileTheTestFillsItsLink(t *testing.T) {
-	links, sink := link.NewTable(nil), &metrictest.Sink{}
-	of := link.Use{Link: "uplink", Path: "office"}
-	u := New(links, of, metric.NewScope(sink, "office", "train"))
+	links, sink := NewTable(nil), &metrictest.Sink{}
+	of := Use{Link: "uplink", Path: "office"}
+	u := NewFill(links, of, metric.NewScope(sink, "office", "train"))
 	running := func() float64 {
 		v, ok := sink.Value(metric.TestRunning, "office", "train", "uplink")
 		if !ok {
@@ -28,7 +27,7 @@ func TestFillIsInTheTableAndTheMetricsWhileTheTestFillsItsLink(t *testing.T) {
 	if _, used := links.Uses()[of]; !used || running() != 1 {
 		t.Error("a test that has begun does not fill its link")
 	}
-	New(links, of, metric.NewScope(sink, "office", "train")) // of a prober that a reload restarts
+	NewFill(links, of, metric.NewScope(sink, "office", "train")) // of a prober that a reload restarts
 	if u.Refresh(); running() != 1 {
 		t.Error("the metric of a test that runs was not set again")
 	}
