@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Timeout is the limit for any condition. It only matters when a test fails.
-const Timeout = 45 * time.Second
+// Timeout is the limit for any condition. It only matters when a test fails. A disk that writes what builds and containers have left in the
+// page cache can hold each fsync for a minute.
+const Timeout = 2 * time.Minute
 
 // pause is the least time between two checks, longest the most, and rests how many times as long as the check that is: one that costs
 // much, such as a scrape, leaves the processors to what it waits for.

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"oneway.example/tests/await"
 	"oneway.example/tests/process"
 )
@@ -53,6 +55,27 @@ type Server struct {
 	running *process.Process
 }
 
+// directory is a directory for data, in memory where the host has a file system for it: a start and each write of InfluxDB wait for fsync,
+// and SIGKILL of a process leaves the same as on a disk.
+func directory(t testing.TB) string {
+	t.Helper()
+	const memory = "/dev/shm"
+	var is unix.Statfs_t
+	if unix.Statfs(memory, &is) != nil || is.Type != unix.TMPFS_MAGIC {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "influxdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 const configuration = `reporting-disabled = true
 bind-address = "127.0.0.1:0"
 [meta]
@@ -74,7 +97,7 @@ bind-address = "127.0.0.1:0"
 func New(t testing.TB, auth bool) *Server {
 	t.Helper()
 	s := &Server{t: t, program: Program(t, "influxd")}
-	dir := t.TempDir()
+	dir := directory(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
