@@ -77,6 +77,11 @@ var (
 		Help:   "Unix time of the end of the last completed run; the other values of the probe are from that run.",
 		Absent: "Before the first completed run.",
 	})
+	RunUTCOffset = Family(Desc{
+		Name: "oneway_run_utc_offset_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "tzset(3)",
+		Help:   "Local time minus UTC at the end of the last completed run, by the time zone of the agent (TZ, else /etc/localtime): the labels hour and daytype of recorded series of a run are in local time.",
+		Absent: "Before the first completed run.",
+	})
 	RunDuration = Family(Desc{
 		Name: "oneway_run_duration_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Duration of the last completed run, in seconds.",
@@ -203,7 +208,7 @@ func runsGroup() Group {
 		Title: TitleRuns,
 		Descs: []*Desc{
 			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, Runs, RunDuration,
-			RunInterval, RunNext, RunPacketsCorrupted, RunRequired, RunBytes, RunLast, TestRunning,
+			RunInterval, RunNext, RunPacketsCorrupted, RunRequired, RunBytes, RunLast, RunUTCOffset, TestRunning,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_test", Labels: perProbe},

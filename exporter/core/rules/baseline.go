@@ -31,7 +31,7 @@ Before ` + daysOfBaseline() + `: of the hours that exist, from baseline_hours on
 	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
 	Calendar1h          = calendar("window1h", "the middle of the last hour", offsetBefore("30m")+" + time() - 1800", agentLabels)
 	Calendar2h          = calendar("window2h", "the middle of the last two hours", offsetBefore("1h")+" + time() - 3600", agentLabels)
-	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name+" + on ("+agentLabels+") group_left () "+metric.UTCOffset.Name, agentLabels+", path, probe")
+	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name+" + "+metric.RunUTCOffset.Name, agentLabels+", path, probe")
 	DelayQuantileByHour = Rule{
 		Name: byHour(metric.Delay, "quantile1h"),
 		Doc: `Weekday against weekend by hour (WPI 2006, figures 8..13): read them with
@@ -79,7 +79,7 @@ func withHistory(series, offset string) string {
 const agentLabels = "job, instance"
 
 // calendar is the hour and the kind of day of a value: when the middle of its window was, so that most of its packets are of that hour.
-// instant is that time in Unix seconds plus the agent's offset from UTC, by the labels by: PromQL knows no zones.
+// instant is that time in Unix seconds plus the agent's offset from UTC then, by the labels by: PromQL knows no zones.
 func calendar(name, doc, instant, by string) Rule {
 	return Rule{
 		Name: "oneway:calendar:" + name,

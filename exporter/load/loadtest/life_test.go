@@ -38,6 +38,33 @@ func (b *bench) expectRuns(want map[string]float64) {
 	}
 }
 
+// The offset is the one at the end of the run, also when the clocks change before the next.
+func TestRunHasTheOffsetFromUTCAtItsEnd(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := time.Local
+	time.Local = berlin
+	defer func() { time.Local = local }()
+	in(t, func(t *testing.T) {
+		// The second run of the hour ends before, the third after the begin of summer time.
+		time.Sleep(time.Until(time.Date(2000, 3, 26, 0, 55, 0, 0, time.UTC)) - time.Hour) // simulated time (synctest)
+		b := newBench(t, nil)
+		b.start()
+		for i, want := range []float64{3600, 3600, 7200} {
+			time.Sleep(time.Minute) // simulated time (synctest)
+			if got, _ := b.sink.Value(metric.RunUTCOffset, "office", "saturation"); got != want {
+				t.Errorf("run %d: an offset of %v s, want %v s", i, got, want)
+			}
+			time.Sleep(59 * time.Minute) // simulated time (synctest)
+			if got, _ := b.sink.Value(metric.RunUTCOffset, "office", "saturation"); i == 1 && got != want {
+				t.Errorf("after the change the offset of run %d is %v s, want %v s", i, got, want)
+			}
+		}
+	})
+}
+
 func TestRunsStartWhenDueAndPublish(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)

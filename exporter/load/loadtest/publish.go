@@ -64,6 +64,8 @@ func (r *runner) publish(o *Outcome) {
 		r.test.Publish(v, o.Run)
 		o.Working.publish(v)
 		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
+		_, offset := o.End.Time().Local().Zone()
+		r.scope.Set(metric.RunUTCOffset, float64(offset))
 		v.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
 	})
 	o.Values = r.values.recorded.values()
