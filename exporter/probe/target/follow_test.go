@@ -247,6 +247,18 @@ func TestZoneOfNoInterfaceIsUnmeasurable(t *testing.T) {
 	}
 }
 
+// TestAddressOfAMissingInterfaceIsNoNameThatFails: a link-local address has no name, and its interface may be renamed.
+func TestAddressOfAMissingInterfaceIsNoNameThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(t, "fe80::1%nosuch")
+		s.during(t, func() { time.Sleep(3 * time.Minute) }) // simulated time (synctest)
+		const want = `fault="an address cannot be used" err="target: it cannot be measured: this host has no interface nosuch"`
+		if said := s.log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, want) || s.failed != 0 {
+			t.Errorf("%d lookups failed, want 0; the log says\n%s", s.failed, said)
+		}
+	})
+}
+
 func TestAddressIsRenewedUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScenario(t, "192.0.2.1")

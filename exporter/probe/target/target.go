@@ -195,10 +195,14 @@ func (f *follower) end() {
 	}
 }
 
-// resolveLogged is Resolve; it counts and logs a failure.
+// resolveLogged is Resolve; it logs a failure, and counts one of a name.
 func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed func()) (netip.AddrPort, error) {
 	peer, err := t.Resolve(ctx, keep)
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+	case t.literal().IsValid():
+		t.LogFault(unusable, err)
+	default:
 		t.LogFault(unresolved, err)
 		if err != nil {
 			failed()
@@ -268,6 +272,7 @@ type Fault string
 
 const (
 	unresolved Fault = "the peer's name gives no address"
+	unusable   Fault = "an address cannot be used"
 	unopened   Fault = "it cannot be measured"
 )
 
