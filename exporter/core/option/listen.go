@@ -112,14 +112,15 @@ func hasIPv6() bool {
 // Listens is the value of option "listen".
 type Listens []Listen
 
-// Check rejects an empty list and duplicate addresses. fallback is the port in the message.
+// Check rejects an empty list and duplicate addresses. Port 0 is another port for each, and also the port of an element that could
+// not be read. fallback is the port in the message.
 func (all Listens) Check(fallback uint16) error {
 	if len(all) == 0 {
 		return Errorf("listen", `is an empty list; name an address such as ":%d", or leave the key out`, fallback)
 	}
 	var errs []error
 	for i, l := range all {
-		if slices.Contains(all[:i], l) {
+		if l.Port != 0 && slices.Contains(all[:i], l) {
 			errs = append(errs, &Error{Key: fmt.Sprintf("listen[%d]", i), Problem: fmt.Sprintf("is %q for the second time", l), At: "listen"})
 		}
 	}
