@@ -32,6 +32,10 @@ func syntaxProblem(name, content string, err error) *Problem {
 	e, located := errors.AsType[*yaml.LoadError](err)
 	x := &explainer{LoadError: e, lines: strings.Split(strings.TrimPrefix(content, "\uFEFF")+"\n", "\n")}
 	if !located || e.Mark.Line < 1 || max(e.Mark.Line, e.ContextMark.Line) > len(x.lines) {
+		if p := unreadable(content); p != nil {
+			p.File = name
+			return p
+		}
 		return &Problem{File: name, Text: "this is not YAML: " + errtext.Words(err)}
 	}
 	p := x.explain()
@@ -40,6 +44,28 @@ func syntaxProblem(name, content string, err error) *Problem {
 	}
 	p.File = name
 	return p
+}
+
+// unreadable is the problem of the first character that no file in UTF-8 has: the parser does not say where it is. Nil: there is none,
+// or the file is UTF-16.
+func unreadable(content string) *Problem {
+	if strings.HasPrefix(content, "\xFF\xFE") || strings.HasPrefix(content, "\xFE\xFF") {
+		return nil
+	}
+	for i, r := range content {
+		text := ""
+		switch _, width := utf8.DecodeRuneInString(content[i:]); {
+		case r == utf8.RuneError && width == 1:
+			text = fmt.Sprintf("the byte %#02x is not UTF-8; the file may be in Latin-1: save it as UTF-8", content[i])
+		case r < ' ' && !strings.ContainsRune("\t\r\n", r):
+			text = fmt.Sprintf("the control character %#02x is not allowed; remove it", r)
+		default:
+			continue
+		}
+		before := content[:i]
+		return &Problem{Line: strings.Count(before, "\n") + 1, Column: utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1, Text: text}
+	}
+	return nil
 }
 
 // explainer finds the mistake near the place of an error.
