@@ -120,8 +120,10 @@ func (s *session) repeated(b []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q, _, ok := s.account.RequestOf(&r)
-	s.sharedNumbers = s.sharedNumbers || ok && !q.Forgotten()
-	return ok && !q.Forgotten()
+	if ok = ok && !q.Forgotten(); ok {
+		s.account.ShareNumbers()
+	}
+	return ok
 }
 
 // hint takes why a packet of n bytes from the peer, which may be of another session, was refused.

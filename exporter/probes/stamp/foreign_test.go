@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -138,4 +139,66 @@ func TestReflectorThatRepliesToOnePort(t *testing.T) {
 		})
 	}
 	running.Wait()
+}
+
+// countsAll is a reflector that numbers the replies to all of its senders together, with or without the SSID of the request.
+func countsAll(withSSID bool) peerFunc {
+	next := uint32(5)
+	return func(q []byte) [][]byte {
+		a := replyTo(q, next)
+		if !withSSID {
+			a[14], a[15] = 0, 0
+		}
+		next++
+		return [][]byte{a}
+	}
+}
+
+// TestReflectorWithOneCounterLosesNothing: several senders at once, none of whose packets is lost.
+func TestReflectorWithOneCounterLosesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		every    []time.Duration
+		withSSID bool
+		together bool // the senders share a socket, as the paths of an agent
+	}{
+		"one":                       {every: []time.Duration{4 * time.Millisecond}},
+		"two":                       {every: []time.Duration{4 * time.Millisecond, 4 * time.Millisecond}},
+		"three, one of them faster": {every: []time.Duration{10 * time.Millisecond, 10 * time.Millisecond, 2 * time.Millisecond}},
+		"two paths":                 {every: []time.Duration{4 * time.Millisecond, 4 * time.Millisecond}, together: true},
+		"two paths, with SSID":      {every: []time.Duration{4 * time.Millisecond, 4 * time.Millisecond}, together: true, withSSID: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newTestbed(t, reflector.Options{}).to(fakePeer(t, countsAll(c.withSSID)))
+			kind, want := NewType(), "stateless"
+			if len(c.every) == 1 {
+				want = "stateful"
+			}
+			var running sync.WaitGroup
+			for i, every := range c.every {
+				if !c.together {
+					kind = NewType()
+				}
+				o, count := quick(), uint64(800*time.Millisecond/every)
+				o.Interval = every
+				p, err := kind.NewProber(b.env, probe.Target{Path: fmt.Sprint(i), Probe: "stamp", Peer: b.peer}, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				running.Go(func() {
+					r, err := p.Measure(t.Context(), count, func(r Report) {
+						if lost := r.Reverse.Lost; lost != nil && (*lost > 0 || r.Reflector == "stateless") {
+							t.Errorf("%d: during the run %d replies to a %s reflector are lost", i, *lost, r.Reflector)
+						}
+					})
+					directed := want == "stateful"
+					if err != nil || r.Reflector != want || r.RoundTrip.Received != count || r.RoundTrip.Lost != 0 ||
+						(r.Forward.Lost != nil) != directed || (r.Reverse.Lost != nil) != directed || r.Discarded["wrong_number"] > 2 {
+						t.Errorf("%d: %v, want a %s reflector and no loss: %s", i, err, want, asJSON(t, r))
+					}
+				})
+			}
+			running.Wait()
+		})
+	}
 }

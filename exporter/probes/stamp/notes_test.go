@@ -38,7 +38,8 @@ func TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection(t *testing.T) {
 		"numbered by the remote end":  {func(v *snapshot) { v.Kind = ledger.RemoteStateful }, ""},
 		"nothing lost":                {func(v *snapshot) { v.RoundTripsLost = 0 }, ""},
 		"not numbered":                {func(*snapshot) {}, "does not number its replies; losses have no direction"},
-		"numbered for several probes": {func(v *snapshot) { v.sharedNumbers = true }, "losses have no direction. Give each probe a local_port"},
+		"numbered for all senders":    {func(v *snapshot) { v.Shared = ledger.SharedByAll }, "numbers the replies to all of its senders together; losses have no direction"},
+		"numbered for several probes": {func(v *snapshot) { v.Shared = ledger.SharedByHost }, "losses have no direction. Give each probe a local_port"},
 	} {
 		v := snapshot{clockState: clockState{shared: true}, window: &window{}, up: true, decided: true}
 		v.Kind, v.RoundTripsLost, v.RoundTripsReceived = ledger.RemoteStateless, 3, 5

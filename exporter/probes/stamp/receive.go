@@ -36,9 +36,6 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		return
 	}
 	s.returnsTLVs = s.returnsTLVs || reply.Returned
-	if s.sharedNumbers && !reply.Filled() {
-		a.Unnumber(&reply)
-	}
 	s.estimator.remote.heard(reply.Packet.Error)
 	present := a.Report(&reply, q, now)
 	if !q.StatsQuery {

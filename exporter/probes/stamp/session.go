@@ -50,12 +50,11 @@ type session struct {
 	// refusedBytes is the length of the last refused packet.
 	refusedBytes int
 	repliesFrom  *netip.AddrPort // the other address that the last reply came from; nil if there was none
-	// returnsTLVs: a reply had the TLVs of its request. sharedNumbers: the remote end numbers the replies to several sessions of the
-	// hub together.
-	returnsTLVs, sharedNumbers bool
-	unsent                     lastError     // of this host
-	portSince                  time.Duration // when it began to use its present source port, or to ask for another one
-	ports                      uint8         // source ports since the last packet of the peer, at most maxPorts
+	// returnsTLVs: a reply had the TLVs of its request.
+	returnsTLVs bool
+	unsent      lastError     // of this host
+	portSince   time.Duration // when it began to use its present source port, or to ask for another one
+	ports       uint8         // source ports since the last packet of the peer, at most maxPorts
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {

@@ -79,7 +79,9 @@ func (v *snapshot) undirected() string {
 	switch {
 	case v.Kind != ledger.RemoteStateless || v.RoundTripsLost == 0:
 		return ""
-	case v.sharedNumbers:
+	case v.Shared == ledger.SharedByAll:
+		return "the reflector numbers the replies to all of its senders together; losses have no direction"
+	case v.Shared == ledger.SharedByHost:
 		return "the reflector replies without session identifiers, and may number the replies to several probes of this host together; losses have no direction. Give each probe a local_port of its own"
 	}
 	return "the reflector does not number its replies; losses have no direction"
@@ -176,12 +178,10 @@ type snapshot struct {
 	// up: the peer replies; decided is false until enough time has passed.
 	up, decided bool
 	refused     ledger.Optional[ledger.DiscardReason] // since the last reply
-	// refusedBytes is the length of the last refused packet. sharedNumbers: the remote end numbers the replies to several probes
-	// together.
-	refusedBytes  int
-	repliesFrom   *netip.AddrPort
-	sharedNumbers bool
-	directions    [2]directionSnapshot
+	// refusedBytes is the length of the last refused packet.
+	refusedBytes int
+	repliesFrom  *netip.AddrPort
+	directions   [2]directionSnapshot
 	// stampError is the error limit of a receive timestamp of this host's kernel: calibrated, or assumed.
 	stampError time.Duration
 	calibrated bool
@@ -202,7 +202,7 @@ func (s *session) snapshot() snapshot {
 	v := snapshot{
 		opts: s.opts, peer: s.peer, peerError: s.peerError.present(s.lastFired, s.opts.Interval), Tallies: a.Tallies, Faults: a.Faults(), clockState: e.clockState, stamps: copied(e.stamps), window: s.window,
 		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: a.Refusal(),
-		refusedBytes: s.refusedBytes, repliesFrom: s.repliesFrom, sharedNumbers: s.sharedNumbers,
+		refusedBytes: s.refusedBytes, repliesFrom: s.repliesFrom,
 	}
 	if v.up, v.decided = a.Up(); s.full != nil {
 		// The wait for the last outcomes may be longer than the time after which a path is down.

@@ -36,6 +36,8 @@ func (k RemoteKind) String() string {
 type Tallies struct {
 	// Kind is the kind of the remote end.
 	Kind RemoteKind
+	// Shared is whose replies the remote end numbers together.
+	Shared Sharing
 	// LastSuccess is when the last reply in time arrived; the zero Time: never.
 	LastSuccess instant.Time
 	// RoundTripsLost had no reply within the loss timeout, RoundTripsReceived had one.
@@ -115,6 +117,7 @@ func (a *Account) Skip(why SkipReason, n uint64) {
 // lose counts round trips without a reply within the loss timeout.
 func (a *Account) lose(n int) {
 	a.RoundTripsLost += uint64(n)
+	a.order.explain(n)
 	a.decided(Verdict{Kind: RoundTripsDecided, Losses: loss.Delta{Lost: uint64(n)}})
 }
 
@@ -272,8 +275,8 @@ func (a *Account) guessForward() {
 	switch a.Kind {
 	case RemoteStateful:
 	case RemoteStateless:
-		f.received = a.answered() - min(a.answered(), a.fwd.overdue)
-		a.fwd.known, a.rev.known = false, false
+		f.received = max(f.received, a.answered()-min(a.answered(), a.fwd.overdue))
+		a.fwd.known = false
 		if a.RoundTripsLost > 0 {
 			a.fault().LowConfidence[LowConfidenceForeign] = a.RoundTripsLost
 		}

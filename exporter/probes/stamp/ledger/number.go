@@ -25,6 +25,7 @@ func (a *Account) number(p *stampfmt.ReflectorPacket, q Request, now time.Durati
 		}
 		a.renumber(n, now)
 		a.renumbered = true
+		a.order.explain(mostMissing)
 	case where == placeRefused, first && a.reverse.Seen(n): // the number is of a reply to another request
 		a.discard(DiscardWrongNumber)
 		return n, seqwin.Late
@@ -60,6 +61,9 @@ func (a *Account) number(p *stampfmt.ReflectorPacket, q Request, now time.Durati
 // duplicated the request: replies whose numbers were refused, such as forged ones, show nothing.
 func (a *Account) numberRequest(q Request, n uint64, now time.Duration) {
 	again := q.Outstanding != nil && q.Outstanding.numbered
+	if again {
+		a.order.explain(copyExplains)
+	}
 	if q.Outstanding != nil {
 		q.Outstanding.numbered = true
 	}
@@ -88,6 +92,7 @@ func (a *Account) firstNumber(n uint64) uint64 {
 func (a *Account) countReverse() {
 	c := a.reverse.Counts()
 	a.rev.count(c, seqwin.RecentBits, a.droppedHere)
+	a.rev.known = a.Kind != RemoteStateless
 	sent := c.Next - c.First
 	if a.Kind == RemoteOurs && a.order.fits(a.remote.tx, a.requests()) {
 		sent = max(sent, a.remote.tx-min(a.remote.tx, c.First))
@@ -109,8 +114,12 @@ type order struct {
 	// spent is how many requests had a reply, or were given up, by then.
 	spent uint64
 	// refused replies arrived in a row, the last one numbered last.
-	refused int
-	last    uint64
+	last    uint32 // its low bits
+	refused uint8
+	// excess is how many more numbers than requests there were, less what explains them: see unshare.
+	excess int16
+	// seq and n are the low bits of the request and of the number of the last first reply.
+	seq, n uint32
 }
 
 // place is the classification of a reply's number.
@@ -144,10 +153,10 @@ func (o *order) judge(n, asked uint64, later, reported bool) place {
 	case behind && !reported:
 		return placeRestarted
 	}
-	if n <= o.last {
+	if int32(uint32(n)-o.last) <= 0 {
 		o.refused = 0
 	}
-	o.last = n
+	o.last = uint32(n)
 	if o.refused++; o.refused < agreeing {
 		return placeRefused
 	}
@@ -157,7 +166,7 @@ func (o *order) judge(n, asked uint64, later, reported bool) place {
 // take records that the window accepted number n; unheard of the asked requests have no reply yet.
 func (o *order) take(n, asked, unheard uint64, now time.Duration) {
 	if n >= o.next {
-		*o = order{next: n + 1, at: now, spent: asked - unheard}
+		o.next, o.at, o.spent, o.last, o.refused = n+1, now, asked-unheard, 0, 0
 	}
 }
 

@@ -147,11 +147,9 @@ func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
 	r.Packet.Seq, r.Packet.SenderSeq, r.Packet.SenderT1 = number, uint32(seq), t1
 	r.Packet.T2 = timefmt.NTP.Encode(at, 0)
 	r.Packet.T3 = r.Packet.T2
-	if q, why, ok := f.s.RequestOf(&r); ok {
+	if q, ok := f.s.Accept(&r, f.now); ok {
 		one := pendingOf(&in, &r, q)
 		f.s.Judge(&in, &r, q, &one, f.now, true)
-	} else {
-		f.s.discard(why)
 	}
 }
 

@@ -258,17 +258,6 @@ func (a *Account) endNumbers(lost func() uint64) {
 	a.reserve()
 }
 
-// Unnumber ignores the number of r, the reply of a remote end that numbers the replies to several sessions of this host
-// together: it cannot be told which of them are missing.
-func (a *Account) Unnumber(r *Reply) {
-	r.Packet.Seq, r.HasFollow = r.Packet.SenderSeq, false
-	if a.Kind == RemoteStateful {
-		a.Kind = RemoteStateless
-		a.endNumbers(func() uint64 { return 0 })
-		a.reverseOn = false
-	}
-}
-
 // foreignStatsQuery processes the reply of a reflector that treats a statistics query as a test packet. If it
 // numbers its replies, those to test packets are between the replies to the first query and to the last.
 func (a *Account) foreignStatsQuery(r *Reply, now time.Duration) {

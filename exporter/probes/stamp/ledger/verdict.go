@@ -51,11 +51,14 @@ type Verdict struct {
 }
 
 // Accept applies the loss timeout and finds the request that a reply refers to. A reply without one is counted.
+// The number of a reply that shares its numbers with others is ignored.
 func (a *Account) Accept(r *Reply, now time.Duration) (q Request, ok bool) {
 	a.lose(a.outstandingPackets.expire(now, a.opts.LossTimeout))
 	q, why, ok := a.RequestOf(r)
 	if !ok {
 		a.Refuse(why, now)
+	} else if !r.Filled() {
+		a.unshare(r, q)
 	}
 	return q, ok
 }
