@@ -84,16 +84,16 @@ const togetherPart = 2
 
 // check validates the options of a run in some directions.
 func (o *Options) check(directions int) error {
-	omit, flows := o.Duration/2, tcptraffic.MaxFlows
-	if o.OverlapDuration > 0 {
-		omit = min(omit, o.OverlapDuration/2)
+	key, lasts, flows := "duration", o.Duration, tcptraffic.MaxFlows
+	if o.OverlapDuration > 0 && o.OverlapDuration < lasts {
+		key, lasts = "overlap_duration", o.OverlapDuration
 	}
 	if directions > 1 && (o.Together || o.OverlapDuration > 0) {
 		flows /= togetherPart // the load server limits those at the same time
 	}
 	err := option.Check(o)
 	if err == nil {
-		err = errors.Join(o.checkOverlap(directions), option.Between("flows", o.Flows, 1, flows), option.Between("omit", o.Omit, 0, omit))
+		err = errors.Join(o.checkOverlap(directions), option.Between("flows", o.Flows, 1, flows), tcptraffic.CheckOmit(o.Omit, DefaultOptions().Omit, key, lasts))
 	}
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ const maxCells = 48
 func (o *Options) check() error {
 	err := option.Check(o)
 	if err == nil {
-		err = option.Between("omit", o.Omit, 0, o.CellDuration/2)
+		err = tcptraffic.CheckOmit(o.Omit, DefaultOptions().Omit, "cell_duration", o.CellDuration)
 	}
 	if err != nil {
 		return err

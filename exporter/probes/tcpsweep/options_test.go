@@ -20,6 +20,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"congestion_control: [cubic, Cubic!]\n":         `congestion_control[1] is "Cubic!"; it must be a name of the kernel, such as cubic`,
 		"congestion_control: [cubic, cubic]\n":          "congestion_control[1] is cubic for the second time",
 		"cell_duration: 1ms\n":                          "cell_duration is 1ms; it must be between 1s and 10m0s",
+		"cell_duration: 3s\n":                           "cell_duration is 3s; with an omit of 2s it must be at least 4s",
 		"omit: 6s\n":                                    "omit is 6s; it must be between 0s and 5s",
 		"repetitions: 0\n":                              "repetitions is 0; it must be between 1 and 100",
 		"max_bytes: 1\n":                                "max_bytes is 1; it must be between 100000 and 35184372088832",

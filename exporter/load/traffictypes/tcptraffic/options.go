@@ -26,6 +26,14 @@ func DescribeIdle(timeout *time.Duration, what string) option.Description {
 		"Time without progress after which a "+what+" ends: more than twice as long as an outage that it should survive, as TCP sends again after ever longer times.")
 }
 
+// CheckOmit reports an omit of more than half of the option key, which is lasts: by that key if omit has its default.
+func CheckOmit(omit, unset time.Duration, key string, lasts time.Duration) error {
+	if omit == unset && omit > lasts/2 {
+		return option.Errorf(key, "is %v; with an %s of %v it must be at least %v", lasts, option.Key("omit"), omit, 2*omit)
+	}
+	return option.Between("omit", omit, 0, lasts/2)
+}
+
 // Limits of the IP bytes of a direction, or of a measurement.
 const (
 	minLimit = 100_000
