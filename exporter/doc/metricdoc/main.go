@@ -59,7 +59,7 @@ Generated from the families of ` + "`exporter/core/metric`" + ` and of the types
 - Histograms and counters start at 0 when their path starts, except counters that are absent until their first event, which
   start with it: ` + "`increase`" + ` misses that event if the server ignores created timestamps. All series of a path end when it is
   removed from the configuration.
-- Source names the definition: an RFC, an ITU-T recommendation, a manual, or a paper: Woo 2010 (thesis, KAIST: performance of
+- Source names the definition: an RFC, an ITU-T recommendation, a manual, or a paper: Woo 2010 (KAIST: performance of
   commercial WiBro), WPI EvDO report (capacity of 1xEV-DO by packet trains), Halepovic 2008 (TCP over WiMAX, MASCOTS), D-ITG report
   (throughput by packet size and rate). ` + "`design`" + ` is a definition of this project: ARCHITECTURE.md has its invariants, exporter/doc/decisions
   its decisions.
