@@ -112,16 +112,25 @@ func hasIPv6() bool {
 // Listens is the value of option "listen".
 type Listens []Listen
 
-// Check rejects an empty list and duplicate addresses. Port 0 is another port for each, and also the port of an element that could
-// not be read. fallback is the port in the message.
+// includes reports whether o is one of the addresses of l, so that the kernel refuses to bind both. Port 0 is another port for each, and
+// also the port of an element that could not be read.
+func (l Listen) includes(o Listen) bool {
+	return l.Port == o.Port && l.Port != 0 && o.Addr.IsValid() && (!l.Addr.IsValid() || l.Addr.IsUnspecified() && l.Addr != o.Addr && l.Addr.Is4() == o.Addr.Is4())
+}
+
+// Check rejects an empty list, and an address that another element has or includes. fallback is the port in the message.
 func (all Listens) Check(fallback uint16) error {
 	if len(all) == 0 {
 		return Errorf("listen", `is an empty list; name an address such as ":%d", or leave the key out`, fallback)
 	}
 	var errs []error
 	for i, l := range all {
-		if l.Port != 0 && slices.Contains(all[:i], l) {
-			errs = append(errs, &Error{Key: fmt.Sprintf("listen[%d]", i), Problem: fmt.Sprintf("is %q for the second time", l), At: "listen"})
+		key, wider := fmt.Sprintf("listen[%d]", i), slices.IndexFunc(all, func(o Listen) bool { return o.includes(l) })
+		switch {
+		case l.Port != 0 && slices.Contains(all[:i], l):
+			errs = append(errs, &Error{Key: key, Problem: fmt.Sprintf("is %q for the second time", l), At: "listen"})
+		case wider >= 0:
+			errs = append(errs, &Error{Key: key, Problem: fmt.Sprintf("is %q, which listen[%d], %q, includes; remove one of them", l, wider, all[wider]), At: "listen"})
 		}
 	}
 	return errors.Join(errs...)

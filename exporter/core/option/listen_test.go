@@ -2,13 +2,18 @@ package option
 
 import "testing"
 
-// TestOnlyAPortThatIsTakenIsADuplicate: an element that could not be read is the zero Listen, which is also ":0".
-func TestOnlyAPortThatIsTakenIsADuplicate(t *testing.T) {
+// TestListenAddressesThatCannotBothBeBound: an element that could not be read is the zero Listen, which is also ":0".
+func TestListenAddressesThatCannotBothBeBound(t *testing.T) {
 	for _, c := range []struct {
 		all  []string
 		want string
 	}{
-		{[]string{":862", "127.0.0.1:862", ":863"}, ""},
+		{[]string{"192.0.2.1:862", "127.0.0.1:862", ":863"}, ""},
+		{[]string{"0.0.0.0:862", "[::]:862"}, ""},
+		{[]string{"0.0.0.0:862", "[::1]:862"}, ""},
+		{[]string{"127.0.0.1:862", ":862"}, `listen[0] is "127.0.0.1:862", which listen[1], ":862", includes; remove one of them`},
+		{[]string{":862", "[::]:862"}, `listen[1] is "[::]:862", which listen[0], ":862", includes; remove one of them`},
+		{[]string{"[::]:862", "[fe80::1%eth0]:862"}, `listen[1] is "[fe80::1%eth0]:862", which listen[0], "[::]:862", includes; remove one of them`},
 		{[]string{"localhost:862", ":0"}, ""},
 		{[]string{"127.0.0.1:0", "127.0.0.1:0"}, ""},
 		{[]string{":862", ":0", ":862"}, `listen[2] is ":862" for the second time`},
