@@ -4,6 +4,7 @@ package probe
 const (
 	CauseFailed             = "failed"
 	CauseLimited            = "limited"
+	CauseNegativeDelays     = "negative_delays"
 	CausePathMinimum        = "path_minimum"
 	CauseStatelessReflector = "stateless_reflector"
 )
@@ -13,6 +14,7 @@ func Causes() []string {
 	return []string{
 		CauseFailed + ": the prober does not run",
 		CauseLimited + ": the last run completed with a note",
+		CauseNegativeDelays + ": by more than their error bound, so that one of the clocks is wrong",
 		CausePathMinimum + ": it contradicts the delays",
 		CauseStatelessReflector + ": losses have no direction",
 	}

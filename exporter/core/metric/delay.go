@@ -31,7 +31,7 @@ var (
 	DelayErrorBound = Family(Desc{
 		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 7679 section 3.7",
 		Help:   "Error bound of the reported smallest delay and median of the last window, in seconds: the sum of both clocks' error bounds and of the timestamps' errors. In a window with packets whose delay is not known it also includes how far they can move each reported quantile. For the smallest delay it covers packets with a known delay and without TX uncertainty. A single delay can have a wider bound: see oneway_delay_tx_uncertain_total and the origins in oneway_timestamps_total.",
-		Absent: "In a window without a valid delay.",
+		Absent: "In a window without a valid delay, and in both directions in a window with a delay that is negative by more than its bound (oneway_delay_negative_total).",
 	})
 	DelayErrorComponent = Family(Desc{
 		Name: "oneway_delay_error_component_seconds", Kind: Gauge, Labels: []string{Path, Probe, "component"}, Source: "RFC 7679 section 3.7; decision 4 (exporter/doc/decisions)",
@@ -64,7 +64,7 @@ var (
 	})
 	DelayNegative = Family(Desc{
 		Name: "oneway_delay_negative_total", Kind: Counter, Labels: perDirection, Source: "RFC 7679 section 3.7.1",
-		Help: "One-way delays between trusted clocks that are negative by more than their error bound, which proves a clock fault. A delay that is negative within its bound is valid.",
+		Help: "One-way delays between trusted clocks that are negative by more than their error bound, which proves a clock fault. They are in all distributions. A delay that is negative within its bound is valid.",
 	})
 	DelayVariation = Family(Desc{
 		Name: "oneway_delay_variation_seconds", Kind: Histogram, Labels: perDirection, Buckets: variationBuckets(),

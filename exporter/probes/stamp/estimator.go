@@ -145,8 +145,9 @@ func (e *estimator) conclude(a *ledger.PendingReply) {
 	e.ends.Local.Conversion = e.conversion()
 	clocks := e.judge(a)
 	e.lastConcluded, e.remoteReason = p.T4.At, p.Remote.Reason
-	forward := e.measure(&e.ways[sample.Forward], a, p.Seq, p.T1, p.T2, clocks)
-	reverse := e.measure(&e.ways[sample.Reverse], a, p.ReverseSeq, p.T3, p.T4, clocks)
+	forward, fault := e.measure(&e.ways[sample.Forward], a, p.Seq, p.T1, p.T2, clocks)
+	reverse, fault2 := e.measure(&e.ways[sample.Reverse], a, p.ReverseSeq, p.T3, p.T4, clocks)
+	e.parts.disproved = e.parts.disproved || fault || fault2
 	if e.observe != nil {
 		e.observe(*p, forward, reverse)
 	}
@@ -202,14 +203,14 @@ func (e *estimator) wrongResidence(p *sample.Packet) sample.Reason {
 //
 // A delay below its bound is valid, has low confidence, is counted as such, and stays in every distribution. A
 // negative delay within its bound is not a fault. Beyond its bound it is a fault: it is counted, and exported
-// unchanged, never clamped (invariant 8).
+// unchanged, never clamped (invariant 8). The other direction's delay is then too large by as much: neither has a bound.
 //
 // A packet whose delay in this direction exceeded the loss timeout is lost; its delay is infinite (RFC 7680 section
 // 2.4, RFC 7679 section 3.4) and in no distribution.
-func (e *estimator) measure(w *direction, a *ledger.PendingReply, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
-	v, fault := e.ends.Delay(w.dir, from, to, clocks)
+func (e *estimator) measure(w *direction, a *ledger.PendingReply, seq uint64, from, to sample.Stamp, clocks sample.Bound) (v sample.Delay, fault bool) {
+	v, fault = e.ends.Delay(w.dir, from, to, clocks)
 	if a.Lost[w.dir] {
-		return v
+		return v, fault
 	}
 	if fault {
 		w.negative++
@@ -231,7 +232,7 @@ func (e *estimator) measure(w *direction, a *ledger.PendingReply, seq uint64, fr
 	} else {
 		w.delays.AddUndefined()
 	}
-	return v
+	return v, fault
 }
 
 // used returns *p, and allocates it at its first use.

@@ -96,6 +96,8 @@ func (v *snapshot) defect() (cause, sentence string) {
 		return v.local.String(), invalid + sample.InWords(v.local.String())
 	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
 		return v.remoteReason.String(), invalid + sample.InWords(v.remoteReason.String())
+	case v.window != nil && v.window.parts.disproved:
+		return probe.CauseNegativeDelays, "delays of the last window are negative by more than their error bound: one of the clocks is wrong, and neither direction has an error bound or R"
 	case v.contradictory:
 		return probe.CausePathMinimum, "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
 	case v.undirected() != "":

@@ -199,7 +199,7 @@ func (r *Report) notes() (notes []string) {
 			notes = append(notes, d.name+": "+unit.Counted(d.of.LowConfidence, "delay is smaller than its", "delays are smaller than their")+" own error bound: not even the sign is known")
 		}
 		if d.of.Negative > 0 {
-			notes = append(notes, d.name+": "+unit.Counted(d.of.Negative, "delay is negative by more than its", "delays are negative by more than their")+" error bound: one of the clocks is wrong")
+			notes = append(notes, d.name+": "+unit.Counted(d.of.Negative, "delay is negative by more than its", "delays are negative by more than their")+" error bound: one of the clocks is wrong, and neither direction has an error bound or R")
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/wire/timefmt"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/tests/testseed"
 )
@@ -190,6 +191,42 @@ func TestNegativeDelayIsShownAndCountedWhereItIsProof(t *testing.T) {
 		}
 		if v, shown := sessionFixture.ledger.value(metric.DelayMin, "forward"); !shown || v != delay.Seconds() {
 			t.Errorf("%v: smallest delay %v (known %v)", delay, v, shown)
+		}
+	}
+}
+
+// TestDisprovedBoundsAreNotReported: a clock is an hour ahead, or behind, of what its bound allows. Neither direction's delays have a
+// bound, and no call is rated by them; both are known again in the first window without such a delay.
+func TestDisprovedBoundsAreNotReported(t *testing.T) {
+	for _, wrong := range []time.Duration{time.Hour, -time.Hour, 20 * time.Millisecond} {
+		c := newSessionFixture(t, 225*us, nil)
+		for _, theta := range []time.Duration{0, wrong, 0} {
+			for i := range 20 {
+				if c.theta = theta; i > 0 && wrong == 20*time.Millisecond {
+					c.theta = 0 // one packet is enough
+				}
+				c.bring(10*time.Millisecond, 10*time.Millisecond)
+				for _, d := range sample.Directions() {
+					c.estimator.ways[d].losses.Add(deltaOf(1))
+				}
+			}
+			c.closed()
+			v := c.told()
+			r := v.ofWindow()
+			cause, _ := v.defect()
+			if disproved := theta != 0; (cause == probe.CauseNegativeDelays) != disproved {
+				t.Errorf("%v of %v: cause %q", theta, wrong, cause)
+			}
+			for i, d := range []DirectionReport{r.Forward, r.Reverse} {
+				dir := sample.Direction(i).String()
+				_, bounded := c.ledger.value(metric.DelayErrorBound, dir)
+				_, rated := c.ledger.value(metric.VoiceR, dir, "G.711-PLC", "g107", "adaptive")
+				_, shown := c.ledger.value(metric.DelayMin, dir)
+				want := theta == 0
+				if bounded != want || rated != want || !shown || d.Delay == nil || (d.Delay.ErrorBound != nil) != want || (len(d.Voice) > 0) != want {
+					t.Errorf("%v of %v, %s: bounded %v, rated %v, shown %v, want %v, %v, true: %s", theta, wrong, dir, bounded, rated, shown, want, want, asJSON(t, d))
+				}
+			}
 		}
 	}
 }

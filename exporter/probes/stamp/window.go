@@ -169,13 +169,13 @@ func (e *estimator) soFar(known ledger.Known) *window {
 		out.unknown = delays.Unknown()
 		out.delay = spreadOf(delays)
 		all := ranks()
-		out.delay.bound = seconds(delays.Bound(all[1].q, all[2].q), delays.Count > 0)
+		out.delay.bound = seconds(delays.Bound(all[1].q, all[2].q), delays.Count > 0 && !e.parts.disproved)
 		directed := known.Directions[i] && undecided == 0
 		ratio, any := d.losses.Ratio()
 		out.lossRatio = ledger.OptionalOf(ratio, any && directed)
 		ratio, any = d.losses.BurstRatio()
 		out.burstRatio = ledger.OptionalOf(ratio, any && directed)
-		out.ratings = d.rate(e.opts, delays, known.Directions[i] || delays.Undecided == 0)
+		out.ratings = d.rate(e.opts, delays, !e.parts.disproved && (known.Directions[i] || delays.Undecided == 0))
 		if e.collect != nil {
 			reference := delays
 			if delays.Count == 0 { // no trusted clocks
@@ -201,7 +201,9 @@ func (e *estimator) close(known ledger.Known) *window {
 
 // parts are the largest components of the error bounds of a window's valid delays.
 type parts struct {
-	any                       bool
+	any bool
+	// disproved: a delay was negative beyond its bound, which the bounds of the window do not cover.
+	disproved                 bool
 	local, remote, timestamps time.Duration
 }
 
@@ -275,9 +277,9 @@ type rated struct {
 }
 
 // rate assesses a call in the current window. Without a valid delay, or where packets without a known delay or outcome could
-// change R by more than voice.MostUnknown, there is no assessment. directed: no loss is of an unknown direction, or that direction's
-// packets are undecided.
-func (w *direction) rate(o *Options, delays delay.Snapshot, directed bool) (all []rated) {
+// change R by more than voice.MostUnknown, there is no assessment. possible: no loss is of an unknown direction, or that direction's
+// packets are undecided, and no delay disproves the bounds.
+func (w *direction) rate(o *Options, delays delay.Snapshot, possible bool) (all []rated) {
 	if w.played == nil {
 		return nil
 	}
@@ -297,7 +299,7 @@ func (w *direction) rate(o *Options, delays delay.Snapshot, directed bool) (all 
 				played := buffer.Snapshot()
 				a, ok := path.Assess(codec, played, voice.Defaults(), m)
 				unknown := delays.Undecided + delays.Received - min(delays.Received, played.Played+played.Late)
-				ok = ok && directed && delays.Count > 0
+				ok = ok && possible && delays.Count > 0
 				least, highest := path.RLimits(off, unknown, codec, played, voice.Defaults(), m)
 				limited := ok && unknown > 0
 				ok = ok && path.RError(0, unknown, a.R, codec, played, voice.Defaults(), m) <= voice.MostUnknown
