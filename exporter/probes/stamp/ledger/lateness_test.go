@@ -29,6 +29,25 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 	}
 }
 
+// TestDisprovedClockMakesNoLoss: both directions take 300 ms, the loss timeout is 500 ms. The remote clock is an hour fast, or slow, and is
+// said to be right to 1 ms.
+func TestDisprovedClockMakesNoLoss(t *testing.T) {
+	for _, remote := range []time.Duration{time.Hour, -time.Hour} {
+		s := idleAccount()
+		s.opts.LossTimeout = 500 * time.Millisecond
+		stamp := func(d time.Duration) sample.Stamp {
+			return sample.Stamp{At: testStart.Add(d), Origin: sample.Kernel}
+		}
+		ok := sample.Bound{Error: time.Millisecond, Reason: sample.OK}
+		a := PendingReply{Packet: sample.Packet{
+			T1: stamp(0), T2: stamp(300*time.Millisecond + remote), T3: stamp(300*time.Millisecond + remote), T4: stamp(600 * time.Millisecond), Remote: ok,
+		}, Clock: ClockThen{Bound: ok}}
+		if lost := s.overdue(&a); lost != [2]bool{} {
+			t.Errorf("clock off by %v: lost %v, want none: each took 300 ms", remote, lost)
+		}
+	}
+}
+
 // TestLatePacketThatDecidesItselfIsLostOnce: number 10 arrives late. With it the remote end decides 10 and 600 others, far
 // more than its bitmap has, and replies first to 10.
 func TestLatePacketThatDecidesItselfIsLostOnce(t *testing.T) {

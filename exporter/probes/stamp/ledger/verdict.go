@@ -135,17 +135,24 @@ func (a *Account) conclude(one *PendingReply) {
 // Flush concludes the replies that arrived before the given time.
 func (a *Account) Flush(before time.Duration) { a.replies.flush(before, a.conclude) }
 
+// mostStampError is more than the errors of timestamps that make a short delay negative.
+const mostStampError = 10 * time.Millisecond
+
 // overdue reports in which directions the delay of a packet, whose round trip exceeded the loss timeout, certainly
-// exceeded it as well; a wrong clock therefore causes no loss. If the clocks are not trusted, or their bounds are
-// too large, neither direction is reported.
+// exceeded it as well; a wrong clock therefore causes no loss. If the clocks are not trusted, their bounds are
+// too large, or a delay is negative beyond them, neither direction is reported.
 func (a *Account) overdue(one *PendingReply) (lost [2]bool) {
 	p := &one.Packet
 	least, ok := a.surely(one.Clock.Bound, p.Remote, one.Shared)
 	if !ok {
 		return lost
 	}
-	lost[sample.Forward] = p.T2.Present() && p.T2.At.Sub(p.T1.At) > least
-	lost[sample.Reverse] = p.T3.Present() && p.T4.At.Sub(p.T3.At) > least
+	forward, reverse := p.T2.At.Sub(p.T1.At), p.T4.At.Sub(p.T3.At)
+	if known := p.T2.Present() && p.T3.Present(); known && min(forward, reverse) < a.opts.LossTimeout-least-mostStampError {
+		return lost
+	}
+	lost[sample.Forward] = p.T2.Present() && forward > least
+	lost[sample.Reverse] = p.T3.Present() && reverse > least
 	return lost
 }
 
