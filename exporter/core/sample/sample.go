@@ -165,7 +165,8 @@ const (
 	WrongFormat
 	// PTPInUTC: the remote end's timestamps in PTP format are in UTC instead of TAI.
 	PTPInUTC
-	// ClocksApart: the timestamps of both ends are so far apart (bound.Apart) that one of the clocks is wrong, whatever its bound.
+	// ClocksApart: one of the clocks is wrong, whatever its bound: the timestamps of both ends are further apart than bound.Apart, or, of a load
+	// test, packets arrived before they were sent, or after the transfer.
 	ClocksApart
 )
 
@@ -209,7 +210,7 @@ func (r Reason) words() string {
 		ResidenceTooLong:      "by the reflector's timestamps it kept the packet for longer than until its reply arrived",
 		WrongFormat:           "the reflector's timestamps are not of the format that its Z bit says",
 		PTPInUTC:              "the reflector's PTP time is UTC, not TAI",
-		ClocksApart:           "the clocks of both ends are more than a year apart, although both are said to be synchronized",
+		ClocksApart:           "the timestamps of both ends are impossible within the error bounds of their clocks: one of the clocks is wrong",
 	}[r]
 }
 

@@ -39,11 +39,15 @@ type transit struct {
 
 const noTime = -1 << 63
 
-// Keep returns what is kept of a packet.
+// Keep returns what is kept of a packet. If it arrived before it was sent, beyond its error bound, one of the clocks is wrong: neither of its
+// delays is valid.
 func Keep(p *record.Packet) Packet {
 	k := Packet{seq: p.Seq, reverseSeq: p.ReverseSeq, restarts: p.Restarts, sent: p.T1.At, roundTrip: noTime, outcome: p.Outcome}
 	for d, v := range [2]sample.Delay{p.Forward, p.Reverse} {
 		k.delays[d] = transit{v.Value, v.Bound, v.Reason, p.TooLate[d]}
+	}
+	if p.Forward.OK() && p.T2.At.Sub(p.T1.At) < -p.Forward.Bound || p.Reverse.OK() && p.T4.At.Sub(p.T3.At) < -p.Reverse.Bound {
+		k.delays[sample.Forward].reason, k.delays[sample.Reverse].reason = sample.ClocksApart, sample.ClocksApart
 	}
 	if rtt, ok := p.RoundTrip(); ok && p.Outcome == record.Received {
 		k.roundTrip = rtt

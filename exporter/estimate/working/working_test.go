@@ -130,6 +130,25 @@ func TestUnknownClocksLeaveRoundTripAndLoss(t *testing.T) {
 	}
 }
 
+// TestDisprovedClocksGiveNoDelay: packets arrive before they are sent, in one direction, by more than their bound.
+func TestDisprovedClocksGiveNoDelay(t *testing.T) {
+	for _, wrong := range []time.Duration{20 * ms, -20 * ms} {
+		var p path
+		for i := range 20 {
+			p.send(time.Duration(i)*50*ms, 14*ms+wrong, 10*ms-wrong, false, false)
+		}
+		part := Evaluate(p.all, span(0, time.Second), nil)[0]
+		for _, d := range sample.Directions() {
+			if w := part.Way(d); w.Delay != nil || w.R != nil || w.Reason != "clocks_apart" || w.Loss == nil {
+				t.Errorf("%v, %s: %+v", wrong, d, w)
+			}
+		}
+		if part.RoundTrip == nil {
+			t.Errorf("%v: no round trip", wrong)
+		}
+	}
+}
+
 func TestBothDirectionsTogetherAreAPartOfTheirOwn(t *testing.T) {
 	var p path
 	for i := range 60 {

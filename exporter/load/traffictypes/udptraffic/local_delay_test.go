@@ -127,3 +127,22 @@ func TestDriftFollowsFromTheClockBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestDisprovedClocksGiveNoDelay: the clock of one end is wrong by more than its bound.
+func TestDisprovedClocksGiveNoDelay(t *testing.T) {
+	good := loadtesttest.GoodClock()
+	for wrong, want := range map[time.Duration]sample.Reason{
+		0: sample.OK, -time.Hour: sample.ClocksApart, time.Hour: sample.ClocksApart, -20 * time.Millisecond: sample.ClocksApart,
+	} {
+		s := udptraffic.NewSession(&loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(_ sample.Direction, c *udptraffic.CarrierResult) error {
+			c.Local, c.Remote = good, good
+			for i := range c.Received.Packets {
+				c.Received.Packets[i].Stamp.At = c.Received.Packets[i].Stamp.At.Add(wrong)
+			}
+			return nil
+		}}, udptraffic.SessionOptions{})
+		if got := transferOf(t, s, 50); got.Bound().Reason != want || got.Delay(0).Reason != want {
+			t.Errorf("%v: %s, delay %+v, want %s", wrong, got.Bound().Reason, got.Delay(0), want)
+		}
+	}
+}

@@ -16,14 +16,15 @@ import (
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 )
 
-func transferOf(t *testing.T, s *udptraffic.Session, n int) {
+func transferOf(t *testing.T, s *udptraffic.Session, n int) *udptraffic.Transfer {
 	t.Helper()
-	_, err := s.Transfer(t.Context(), sample.Forward, s.Plan(stream.Segment{
+	done, err := s.Transfer(t.Context(), sample.Forward, s.Plan(stream.Segment{
 		PayloadBytes: 100, Interval: time.Millisecond, Burst: 1, Bursts: n,
 	}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return done
 }
 
 func TestReportKeepsAllRowsWhileTheyFit(t *testing.T) {

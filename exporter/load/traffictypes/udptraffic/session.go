@@ -168,6 +168,9 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	}
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
 	t.bound = endclock.Bound(t.Local, t.Remote, t.SharedClock)
+	if t.disproved() {
+		t.bound = sample.Bound{Reason: sample.ClocksApart}
+	}
 	s.record(t)
 	if from, to := t.loaded(); s.opts.Loaded != nil && from != 0 {
 		s.opts.Loaded(d, from, to)

@@ -268,6 +268,18 @@ func (t *Transfer) Delay(i int) sample.Delay {
 	return d
 }
 
+// disproved reports whether a packet arrived before it was sent, or later than a packet of this transfer can, beyond its error bound.
+func (t *Transfer) disproved() bool {
+	longest := t.took + t.Plan.Duration()
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		if d, proof := t.ends.Delay(t.Direction, p.Sent, p.Arrived, t.bound); proof || d.OK() && d.Value > longest+d.Bound {
+			return true
+		}
+	}
+	return false
+}
+
 // LargestBound returns the largest error bound of the rows' delays, which are not corrected by a calibration, or the reason of the
 // first delay that is invalid.
 func (t *Transfer) LargestBound() sample.Bound {
