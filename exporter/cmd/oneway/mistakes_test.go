@@ -23,7 +23,7 @@ func probeTypes() string {
 // beside are files beside a wrong configuration.
 func beside(t *testing.T, dir string) {
 	t.Helper()
-	for name, content := range map[string]string{"token": "secret\n", "open": "secret\n", "empty": "", "text": "no PEM\n", "tokens": ""} {
+	for name, content := range map[string]string{"token": "secret\n", "open": "secret\n", "empty": "", "text": "no PEM\n", "tokens": "", "line": "berlin sha256:00\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -60,6 +60,7 @@ var mistakes = []struct{ name, yaml, want string }{
 	{"no token", trainWith("every: 1h", ""), `:5:9: paths[0].probes[0].token_file is missing; "oneway token new" on the load server's host makes one for this host`},
 	{"token file absent", trainWith("token_file: tokn", ""), `:5:35: paths[0].probes[0].token_file is "tokn"; DIR/tokn does not exist (relative names begin at the directory of oneway.yml)`},
 	{"token file empty", trainWith("token_file: empty", ""), `:5:35: paths[0].probes[0].token_file cannot be used: DIR/empty holds no token; "oneway token new" makes one`},
+	{"token file is the load server's", trainWith("token_file: line", ""), `:5:35: paths[0].probes[0].token_file cannot be used: DIR/line: byte 6 of the token is a space or not printable ASCII; "oneway token new" makes one`},
 	{"token file of all", trainWith("token_file: open", ""), `:5:35: paths[0].probes[0].token_file cannot be used: DIR/open has mode 0644: all users can access the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group`},
 	{"token file is a directory", trainWith("token_file: .", ""), `:5:35: paths[0].probes[0].token_file cannot be used: DIR is a directory; it must be a file`},
 	{"short pin", trainWith("token_file: token, pin: sha256:12", ""), `:5:47: paths[0].probes[0].pin is "sha256:12"; it must be "sha256:" and 64 hex digits, as the load server logs it; it has 2 digits`},

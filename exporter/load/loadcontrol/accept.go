@@ -110,7 +110,7 @@ func BearerToken(r *http.Request) (token string, ok bool) {
 	}
 	scheme, token, found := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
-	if !found || token == "" || !strings.EqualFold(scheme, "Bearer") || checkToken(token) != nil {
+	if !found || token == "" || !strings.EqualFold(scheme, "Bearer") || CheckToken(token) != nil {
 		return "", false
 	}
 	return token, true

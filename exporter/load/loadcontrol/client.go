@@ -131,15 +131,15 @@ func (o ClientOptions) LogValue() slog.Value { return slog.StringValue(o.Address
 // Format prints the address only, with every verb.
 func (o ClientOptions) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, o.Address) }
 
-// checkToken returns an error if the token is invalid in a header (RFC 6750 section 2.1). The error
+// CheckToken returns an error if the token is invalid in a header (RFC 6750 section 2.1). The error
 // does not show the token.
-func checkToken(token string) error {
+func CheckToken(token string) error {
 	if len(token) > 4096 {
-		return errors.New("loadcontrol: token: longer than 4096 bytes")
+		return errors.New("loadcontrol: the token is longer than 4096 bytes")
 	}
 	for i := range len(token) {
 		if c := token[i]; c <= ' ' || c > '~' {
-			return fmt.Errorf("loadcontrol: token: byte %d is a space or not printable ASCII", i)
+			return fmt.Errorf("loadcontrol: byte %d of the token is a space or not printable ASCII", i)
 		}
 	}
 	return nil
@@ -164,7 +164,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	if !known {
 		return nil, fmt.Errorf("loadcontrol: family %q: want any, ipv4 or ipv6", o.Family)
 	}
-	if err := checkToken(o.Token); err != nil {
+	if err := CheckToken(o.Token); err != nil {
 		return nil, err
 	}
 	trust, err := clientTLS(&o, host)

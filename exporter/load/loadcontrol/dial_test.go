@@ -46,7 +46,7 @@ func TestTokenArrivesInTheHeaderAndIsShownNowhere(t *testing.T) {
 	if strings.Contains(text.String(), secret) {
 		t.Errorf("the token is shown: %s", text.String())
 	}
-	if err == nil || !strings.Contains(err.Error(), "byte 3 is a space or not printable ASCII") {
+	if err == nil || !strings.Contains(err.Error(), "byte 3 of the token is a space or not printable ASCII") {
 		t.Error(err)
 	}
 }
@@ -250,8 +250,8 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"client certificate: keyfile: open /nowhere":                                                           {Address: "127.0.0.1:1", KeyFile: empty, CertFile: "/nowhere"},
 		"ca_file: open /nowhere":                                                                               {Address: "127.0.0.1:1", CAFile: "/nowhere"},
 		"empty: no certificate in PEM in it":                                                                   {Address: "127.0.0.1:1", CAFile: empty},
-		"token: longer than 4096 bytes":                                                                        {Address: "127.0.0.1:1", Token: strings.Repeat("x", 4097)},
-		"token: byte 1 is a space or not printable ASCII":                                                      {Address: "127.0.0.1:1", Token: "x\r\nHost: y"},
+		"the token is longer than 4096 bytes":                                                                  {Address: "127.0.0.1:1", Token: strings.Repeat("x", 4097)},
+		"byte 1 of the token is a space or not printable ASCII":                                                {Address: "127.0.0.1:1", Token: "x\r\nHost: y"},
 	} {
 		if _, err := Dial(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "loadcontrol: ") {
 			t.Errorf("%v\nwant %s", err, want)

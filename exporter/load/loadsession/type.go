@@ -77,6 +77,9 @@ func readToken(file string) (string, error) {
 	}
 	for line := range bytes.Lines(content) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			if err := loadcontrol.CheckToken(string(line)); err != nil {
+				return "", fmt.Errorf("%s: %w; \"oneway token new\" makes one", file, err)
+			}
 			return string(line), nil
 		}
 	}
