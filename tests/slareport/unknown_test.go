@@ -93,3 +93,60 @@ func TestDelaysOfAnotherReflectorHideNoUnknownOnes(t *testing.T) {
 	upper(t, s, slareport.Day, 0.02, math.Inf(1))
 	upper(t, s, slareport.Month, math.Inf(1))
 }
+
+// An outage from 18:00 until 01:00 of the next day: its losses are told at its end, all at once, as the agent does. A load test
+// at 00:20 is in it: packets that were sent in its two minutes are in no figure. Of the replies of each other minute one of 60 is lost.
+func TestLossOfAnOutageIsThatOfItsOwnDay(t *testing.T) {
+	const from, to = 18 * 60, dayMinutes + 60
+	waiting := func(i int) int {
+		if i < from || i >= to {
+			return 0
+		}
+		return 60 * (i - from)
+	}
+	lost := func(i int) int {
+		if i < to {
+			return 0
+		}
+		return 60 * (to - from)
+	}
+	for name, c := range map[string]struct {
+		test bool
+		want [2][2]float64 // least and highest loss by day
+	}{
+		"no load test": {false, [2][2]float64{{0, 6. / 24}, {1. / 24, 1. / 24}}},
+		"a load test":  {true, [2][2]float64{{0, 6. / 24}, {58. / (dayMinutes - 2), 58. / (dayMinutes - 2)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serveText(t, func(w io.Writer) {
+				perMinute(w, 0, "oneway_probe_up", "", func(i int) int {
+					if waiting(i) > 0 {
+						return 0
+					}
+					return 1
+				})
+				perMinute(w, 0, "oneway_probe_interval_seconds", "", func(int) int { return 1 })
+				for d, labels := range []string{`direction="forward",`, `direction="reverse",`} {
+					arrived := func(i int) int { return 60*i - lost(i) - waiting(i) }
+					perMinute(w, 0, "oneway_packets_sent_total", labels, func(i int) int { return [2]int{60 * i, arrived(i)}[d] })
+					perMinute(w, 0, "oneway_packets_received_total", labels, func(i int) int { return arrived(i) - [2]int{0, arrived(i) / 60}[d] })
+					perMinute(w, 0, "oneway_packets_lost_total", labels, func(i int) int { return [2]int{lost(i), arrived(i) / 60}[d] })
+					perMinute(w, 0, "oneway_packets_outstanding", labels, func(i int) int { return [2]int{waiting(i), 0}[d] })
+				}
+				if c.test {
+					at := int(begin().Unix()) + (dayMinutes+20)*60
+					perMinute(w, dayMinutes+20, "oneway_path_test_timestamp_seconds", "", func(int) int { return at - 30 })
+				}
+			})
+			rows, err := slareport.Make(t.Context(), s, slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 2), By: slareport.Day, Interval: scrape}, begin().AddDate(0, 1, 0))
+			if err != nil || len(rows) != 2 {
+				t.Fatalf("%d rows, %v", len(rows), err)
+			}
+			for i, r := range rows {
+				near(t, fmt.Sprintf("day %d, forward: loss", i), r.Ways[0].Loss, c.want[i][0])
+				near(t, fmt.Sprintf("day %d, forward: highest loss", i), r.Ways[0].LossHighest, c.want[i][1])
+				near(t, fmt.Sprintf("day %d, reverse: loss", i), r.Ways[1].Loss, 1./60)
+			}
+		})
+	}
+}

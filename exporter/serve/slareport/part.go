@@ -2,6 +2,7 @@ package slareport
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,8 @@ const (
 	outcomes   = "outcomes"
 	arrived    = "arrived"
 	roundTrips = "round_trips"
+	// outstanding are the packets without an outcome; unreachable is the same number in an outage, else 0.
+	outstanding, unreachable = "outstanding", "unreachable"
 )
 
 // counts are the increases of the counters in the part, and the largest delay, by name of the family and direction.
@@ -52,6 +55,11 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 		queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d.Name))
 	}
 	values, err := p.client.at(ctx, strings.Join(queries, " or "), p.to)
+	return byFamily(values), err
+}
+
+// byFamily has the values of each family by direction.
+func byFamily(values model.Vector) map[string]map[string]float64 {
 	all := map[string]model.Vector{}
 	for _, v := range values {
 		name := string(v.Metric[family])
@@ -61,7 +69,7 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 	for name, some := range all {
 		sums[name] = byDirection(some)
 	}
-	return sums, err
+	return sums
 }
 
 // named is a query whose values have a name in the label family.
@@ -110,16 +118,47 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	return nil
 }
 
-// begun adds the packets that had no outcome when the period began: it has the outcomes of these too.
-func (r *Row) begun(ctx context.Context, c *client) error {
-	values, err := c.at(ctx, "sum by (direction) ("+metric.PacketsOutstanding.Name+"{"+r.match()+"})", r.From)
-	before := byDirection(values)
-	for d := range r.Ways {
-		n := before[sample.Direction(d).String()]
-		r.Ways[d].counts.outstanding += n
-		if sample.Direction(d) == sample.Forward {
-			r.Ways[d].counts.unmeasured += n
+// begun adds the packets that had no outcome at the begin of the period, or after a load test: it has the outcomes of these too. In an
+// outage all that are not of the period so far are counted in before.
+func (r *Row) begun(ctx context.Context, c *client, at time.Time, interval time.Duration) error {
+	down := "(max(" + metric.ProbeUp.Name + "{" + r.match() + "}) == bool 0)"
+	waiting := "sum by (direction) (" + metric.PacketsOutstanding.Name + "{" + r.match() + "})"
+	values, err := c.at(ctx, named(waiting, outstanding)+" or "+named(waiting+" * on () group_left () "+down, unreachable), at)
+	if err != nil {
+		return err
+	}
+	all := byFamily(values)
+	if n := all[unreachable][sample.Forward.String()] - r.Ways[sample.Forward].counts.outstanding; n > 0 {
+		r.before += n
+		if err := r.tell(ctx, c, at, interval); err != nil {
+			return err
 		}
+	} else if at.After(r.From) {
+		return nil
+	}
+	for d := range r.Ways {
+		w := &r.Ways[d].counts
+		n := all[outstanding][sample.Direction(d).String()] - w.outstanding
+		w.outstanding += n
+		if sample.Direction(d) == sample.Forward {
+			w.unmeasured += n
+		}
+	}
+	return nil
+}
+
+// tell adds the losses that are told when an outage ends: at the end of the next interval, after the waiting time.
+func (r *Row) tell(ctx context.Context, c *client, from time.Time, interval time.Duration) error {
+	i := slices.IndexFunc(r.ends, from.Before)
+	if i < 0 || r.ends[i].Equal(r.told) {
+		return nil
+	}
+	r.told = r.ends[i]
+	p := part{match: r.match(), length: r.told.Add(interval + time.Minute).Sub(from)}
+	values, err := c.at(ctx, "sum by (direction) (increase("+p.series(metric.PacketsLost.Name)+"))", from.Add(p.length))
+	lost := byDirection(values)
+	for d := range r.Ways {
+		r.Ways[d].counts.told += lost[sample.Direction(d).String()]
 	}
 	return err
 }

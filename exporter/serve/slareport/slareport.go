@@ -46,12 +46,17 @@ type Row struct {
 	RoundTrip *float64 // loss
 	Ways      [2]Way   // by sample.Direction
 	trips     struct{ lost, of float64 }
+	// before is the number of packets that were sent in an outage before the period, or while a load test affected the path, and had no
+	// outcome then.
+	before float64
+	ends   []time.Time // of the outages
+	told   time.Time   // end of the last outage whose losses are in counts.told
 }
 
 // Way is one direction of a row.
 type Way struct {
 	// Loss and LossHighest are the loss ratio if none and all of the packets without an outcome were lost in the direction: the undecided
-	// ones, and those that have none at the end of the period, as in an outage.
+	// ones, and those that have none at the end of the period, as in an outage. Losses that may be of Row.before are in LossHighest only.
 	Loss          *float64
 	LossHighest   *float64
 	P50, P95, P99 *Quantile
@@ -68,6 +73,7 @@ type counts struct {
 	lost, of     float64 // lost packets of those that were received, lost or undecided, where the direction of a loss is known
 	undecided    float64 // of these, packets whose outcome stays unknown
 	outstanding  float64 // packets that were sent and have no outcome yet, since before the period
+	told         float64 // lost packets that may be of Row.before
 	directed     bool    // losses have a direction
 	invalid, low float64 // of parts that count them
 	counting     float64 // reported delays of these parts
@@ -187,6 +193,9 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 		r.Ways[d].histogram = histogram{}
 	}
 	for _, s := range r.outside(tested, o.Interval) {
+		if err := r.begun(ctx, c, s.From, o.Interval); err != nil {
+			return err
+		}
 		for from := s.From; from.Before(s.To); {
 			to := Day.next(Day.begin(from))
 			if to.Sub(from) > longestPart || to.After(s.To) {
@@ -199,11 +208,8 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 			from = to
 		}
 	}
-	if err := r.begun(ctx, c); err != nil {
-		return err
-	}
 	for d := range r.Ways {
-		r.Ways[d].conclude()
+		r.Ways[d].conclude(r.before)
 	}
 	r.highest()
 	if r.trips.of > 0 {
@@ -223,6 +229,9 @@ func (r *Row) availability(ctx context.Context, c *client, interval time.Duratio
 		r.Measured += interval
 		if value > 0 {
 			r.Up += interval
+			if outage > 0 {
+				r.ends = append(r.ends, time.Unix(int64(end), 0))
+			}
 			outage = 0
 			return
 		}
@@ -255,19 +264,23 @@ func (r *Row) highest() {
 	forward, reverse := r.Ways[sample.Forward].counts, r.Ways[sample.Reverse].counts
 	forward.outstanding, reverse.outstanding = max(0, forward.outstanding), max(0, reverse.outstanding)
 	unheard := forward.undecided + forward.outstanding
+	more := unheard + reverse.outstanding
+	lost := r.before - more - reverse.undecided // at least so many of them were told as lost, in either direction
 	if forward.directed {
-		r.Ways[sample.Forward].LossHighest = share(forward.lost+unheard, forward.of+forward.outstanding)
+		other := min(forward.told, max(0, lost-reverse.told))
+		r.Ways[sample.Forward].LossHighest = share(forward.lost-other+unheard, forward.of-other+forward.outstanding)
 	}
 	if reverse.directed {
-		more := unheard + reverse.outstanding
-		r.Ways[sample.Reverse].LossHighest = share(reverse.lost+reverse.undecided+more, reverse.of+more)
+		other := min(reverse.told, max(0, lost-forward.told))
+		r.Ways[sample.Reverse].LossHighest = share(reverse.lost-other+reverse.undecided+more, reverse.of-other+more)
 	}
 }
 
-// conclude computes the shares and quantiles.
-func (w *Way) conclude() {
+// conclude computes the shares and quantiles. So many of the packets are of another time.
+func (w *Way) conclude(before float64) {
 	w.Delays = w.histogram.count()
-	w.Loss = share(w.counts.lost, w.counts.of)
+	w.counts.told = min(w.counts.told, w.counts.lost, before)
+	w.Loss = share(w.counts.lost-w.counts.told, w.counts.of-w.counts.told)
 	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
 	w.LowConfidence = share(w.counts.low, w.counts.counting)
 	unknown := max(0, w.counts.unmeasured)
