@@ -173,6 +173,7 @@ func TestWrongConfigurationIsOneLineWithThePlace(t *testing.T) {
 		{pluginBinary, "[[inputs.oneway]]\nconfig_file = \"/nowhere/oneway.yml\"\n", "FILE: inputs.oneway: config: open /nowhere/oneway.yml: no such file or directory"},
 		{pluginBinary, "[[inputs.oneway]]\nurl = \"agent.example\"\n", `FILE: inputs.oneway: url is "agent.example"; it must be the address of an agent, such as http://127.0.0.1:9862`},
 		{pluginBinary, "[[inputs.oneway]]\nurl = \"http://127.0.0.1:9862\"\nusername = \"x\"\n", "FILE: inputs.oneway: username and password_file need each other"},
+		{pluginBinary, "[[inputs.oneway]]\nurl = \"http://127.0.0.1:9862\"\nusername = \"x\"\npassword_file = \"/nowhere\"\n", "FILE: inputs.oneway: password_file cannot be used: open /nowhere: no such file or directory"},
 		{pluginBinary, "[[inputs.oneway]]\nurls = \"http://127.0.0.1:9862\"\n", "FILE: inputs.oneway.urls is no option of inputs.oneway; -sample_config prints all"},
 		{pluginBinary, "[[inputs.oneway]]\ninterval = 1x\n", `FILE: line 2 (last key "inputs.oneway"): expected a top-level item to end with a newline`},
 		{pluginBinary, "[[inputs.cpu]]\n", "FILE: has no [[inputs.oneway]]"},

@@ -16,6 +16,7 @@ import (
 	"github.com/influxdata/telegraf/models"
 	"github.com/influxdata/telegraf/plugins/common/shim"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/telegraf-plugins/internal/logs"
 )
 
@@ -63,7 +64,7 @@ func Main(name string, plugin Plugin, args []string) int {
 	log := logs.New(os.Stderr, level)
 	defer log.Close(time.Second)
 	if err := run(name, plugin, *file, *poll, log); err != nil {
-		for line := range strings.Lines(err.Error()) {
+		for line := range strings.Lines(errtext.Words(err)) {
 			log.Error(strings.TrimSpace(line))
 		}
 		log.Close(time.Second)
@@ -132,6 +133,6 @@ type accumulator struct {
 // AddError logs err.
 func (a accumulator) AddError(err error) {
 	if err != nil {
-		a.log.Error(err)
+		a.log.Error(errtext.Words(err))
 	}
 }

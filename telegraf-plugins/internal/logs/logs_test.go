@@ -14,13 +14,13 @@ func TestRecordsAreLinesThatTelegrafUnderstands(t *testing.T) {
 	var out strings.Builder
 	l := New(&out, telegraf.Info)
 	log := Slog(l)
-	log.With("component", "clock").WithGroup("g").Error("Failed, will be retried", "err", errors.New("a: b c"), "msg", "x")
+	log.With("component", "clock").WithGroup("g").Error("Failed, will be retried", "err", errors.New("keyfile: b c"), "msg", "x")
 	log.Warn("Alone")
 	log.Info("Measuring", "paths", 2)
 	log.Debug("not this one")
 	l.Errorf("oneway: %d", 3)
 	l.Close(time.Minute)
-	want := "E! Failed, will be retried: component=clock g.err=\"a: b c\" g.msg=x\nW! Alone\nI! Measuring: paths=2\nE! oneway: 3\n"
+	want := "E! Failed, will be retried: component=clock g.err=\"b c\" g.msg=x\nW! Alone\nI! Measuring: paths=2\nE! oneway: 3\n"
 	if out.String() != want {
 		t.Errorf("%s, want\n%s", &out, want)
 	}

@@ -8,13 +8,15 @@ import (
 	"sync"
 
 	"github.com/influxdata/telegraf"
+
+	"oneway.example/exporter/core/errtext"
 )
 
 // Slog is a logger for the agent, whose records go to Telegraf's.
 func Slog(to telegraf.Logger) *slog.Logger {
 	h := &handler{to: to, shared: &shared{}}
 	h.attributes = slog.NewTextHandler(&h.text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutHead})
-	return slog.New(h)
+	return slog.New(errtext.Handler{Handler: h})
 }
 
 // handler writes a record as "message: key=value key=value".
