@@ -149,6 +149,9 @@ func (p *performing) left() int64 { return p.session.Left() - p.others }
 
 // transfer performs the transfer of one direction.
 func (p *performing) transfer(ctx context.Context, i int, most int64) (err error) {
+	if most <= 0 {
+		return &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token or the link's quota has only %s left of its day", unit.Bytes.Format(float64(p.session.Left())))}
+	}
 	plan := p.opts.plan(p.run.Directions[i], min(most, p.opts.most()-p.others))
 	if i > 0 && p.opts.OverlapDuration > 0 {
 		plan.Duration = p.opts.OverlapDuration

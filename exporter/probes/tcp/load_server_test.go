@@ -96,6 +96,19 @@ func TestRunThatIsTooShortForAThroughputSaysSo(t *testing.T) {
 	}
 }
 
+// A run that finds next to nothing left of the token's day says so.
+func TestRunWithoutBytesOfTheDaySaysSo(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		own := DefaultOptions()
+		own.Together = together
+		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day=10")
+		out, err := loadtesttest.Run(t, NewType(), shared, own, metric.Discard{}, nil)
+		if err == nil || out.Reason != runreason.DayLimit || !strings.Contains(err.Error(), "has only 10 B left of its day") {
+			t.Errorf("together %v: %v, %+v", together, err, out)
+		}
+	}
+}
+
 // fairnessIsPublished checks a direction of flows that have the names in turn.
 func fairnessIsPublished(t *testing.T, sink *metrictest.Keeping, d *Direction, names []string) {
 	t.Helper()
