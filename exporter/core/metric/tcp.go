@@ -4,7 +4,7 @@ package metric
 var (
 	TCPThroughput = Family(Desc{
 		Name: "oneway_tcp_throughput_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection,
-		Help:   "Payload bytes per second that arrived over all flows, each byte once, without the omitted first part. Unlike other rates it counts no headers.",
+		Help:   "Payload bytes per second that arrived in order over all flows, each byte once, without the omitted first part. Bytes behind a lost one count when it arrives: after losses in the omitted part the value may exceed the rate of the link, by at most a window of data in the time. Unlike other rates it counts no headers.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 6349 section 4.1; Woo 2010 figure 6.5; Halepovic 2008 figure 4",
 	})
