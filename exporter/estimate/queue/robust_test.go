@@ -160,7 +160,7 @@ func FuzzAnalyze(f *testing.F) {
 		for ; len(b) >= 20 && len(packets) < 1000; b = b[20:] {
 			packets = append(packets, Packet{
 				Sent: instant.Time(binary.BigEndian.Uint64(b)), Arrived: instant.Time(binary.BigEndian.Uint64(b[8:])),
-				IPBytes: int(int16(binary.BigEndian.Uint16(b[16:]))), TXUncertainty: time.Duration(b[18]), Segment: int(b[19]),
+				IPBytes: int(binary.BigEndian.Uint16(b[16:])), TXUncertainty: time.Duration(b[18]), Segment: int(b[19]),
 			})
 		}
 		r := Analyze(packets, Options{Load: int(load)})
