@@ -38,6 +38,9 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 	s.returnsTLVs = s.returnsTLVs || reply.Returned
 	s.estimator.remote.heard(reply.Packet.Error)
 	present := a.Report(&reply, q, now)
+	if a.Returned() && now-s.portSince > portAge { // not with each packet: two reflectors may reply in turn
+		s.begin(now) // the session there has not counted what the other reflector received
+	}
 	if !q.StatsQuery {
 		one := s.pendingOf(in, &reply, q)
 		a.Judge(in, &reply, q, &one, now, present)
@@ -126,7 +129,7 @@ func (s *session) open(in *tstamp.In) (r ledger.Reply, why ledger.DiscardReason,
 // damaged returns why the damaged reply r is refused: as corrupted if its echo or its Receipt still identifies this session.
 func (s *session) damaged(r *ledger.Reply) ledger.DiscardReason {
 	q, why, ok := s.account.RequestOf(r)
-	if ok && !q.Forgotten() || r.HasReceipt && r.Receipt.Run == s.run {
+	if ok && !q.Forgotten() || r.HasReceipt && s.began(r.Receipt.Run) {
 		return ledger.DiscardCorrupted
 	}
 	return why

@@ -27,12 +27,13 @@ type session struct {
 	ssid      uint16 // guarded by mu
 	ended     bool   // guarded by mu
 	left      bool   // it moves to no other hub any more; guarded by the Type
+	former    uint32 // the previous run, of packets that are outstanding; guarded by mu
 	opts      *Options
 	layout    layout
 	plan      sched.Schedule
 	series    *series
 	hostToken uint32         // of this kernel; the remote end compares it with its own
-	run       uint32         // random; our reflector's replies contain it
+	run       uint32         // random; our reflector's replies contain it; guarded by mu
 	limit     uint64         // packets to send, those that the host refuses included; 0: no limit
 	fired     uint64         // packets so far, those that the host refused included
 	lastFired time.Duration  // when the last one was due to be sent, monotonic; guarded by mu
@@ -53,7 +54,7 @@ type session struct {
 	// returnsTLVs: a reply had the TLVs of its request.
 	returnsTLVs bool
 	unsent      lastError     // of this host
-	portSince   time.Duration // when it began to use its present source port, or to ask for another one
+	portSince   time.Duration // when it began its run or to use its present source port, or to ask for another one
 	ports       uint8         // source ports since the last packet of the peer, at most maxPorts
 }
 
@@ -64,8 +65,8 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	now := sched.Now()
 	s := &session{
-		peer: peer, opts: o, layout: plan, series: out, run: rand.Uint32(),
-		windowFrom: now, portSince: now, estimator: newEstimator(o, c, &out.observed),
+		peer: peer, opts: o, layout: plan, series: out,
+		windowFrom: now, estimator: newEstimator(o, c, &out.observed),
 	}
 	var dropped func(lost uint64, ago time.Duration) uint64
 	if h != nil {
@@ -73,7 +74,8 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		s.estimator.card, dropped = h.card, func(lost uint64, ago time.Duration) uint64 { return s.hub.Load().dropped(lost, ago) }
 	}
 	s.account = ledger.New(o.ledger(), now, s.estimator.take, dropped)
-	s.hostToken = hostid.Read().Token(s.run)
+	s.begin(now)
+	s.former = s.run
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	s.plan = sched.Periodic(o.Interval, slotOf(now+sched.RandomPhase(o.Interval, rng), o.Interval))
@@ -82,6 +84,15 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	return s, nil
 }
+
+// begin begins a run, for which our reflector begins a session.
+func (s *session) begin(now time.Duration) {
+	s.former, s.run, s.portSince = s.run, rand.Uint32(), now
+	s.hostToken = hostid.Read().Token(s.run)
+}
+
+// began reports whether a run is the present one or the one before.
+func (s *session) began(run uint32) bool { return run == s.run || run == s.former }
 
 // endAfter makes the session stop after count packets (0: never) and close full then.
 func (s *session) endAfter(count uint64) { s.limit, s.full = count, make(chan struct{}) }

@@ -96,7 +96,7 @@ func (s *session) readTail(in *tstamp.In, key *stampfmt.Key, r *ledger.Reply) (w
 	switch {
 	case r.Filled() && !stampfmt.CheckCRC(b, s.layout.authenticated), !intact && (expected || r.Filled()):
 		return s.damaged(r), false
-	case r.Filled() && r.Receipt.Run != s.run:
+	case r.Filled() && !s.began(r.Receipt.Run):
 		return ledger.DiscardBadReceipt, false
 	case !intact:
 		r.HasFollow, r.HasReceipt = false, false

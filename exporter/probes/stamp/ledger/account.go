@@ -70,6 +70,7 @@ type Account struct {
 	reverse               seqwin.Window
 	reverseOn, renumbered bool
 	remoteHost            bool // the remote end reports the drops of its socket
+	returned              bool // see Returned
 	// lateMillis is how long after its time the present decision is taken, in ms: a busy host reads packets and ticks late.
 	lateMillis  int32
 	remoteDrops Drops

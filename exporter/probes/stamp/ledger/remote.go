@@ -123,6 +123,7 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 	switch a.remote.update(rc) {
 	case receiptStale:
 	case receiptFormer:
+		a.returned = !rc.StatsQuery // a query may have arrived before the restart
 		return false
 	case receiptFirst:
 		first := firstOf(&a.remote.counts, rc.Words) // less the counts derived as from a foreign reflector
