@@ -13,9 +13,9 @@ import (
 // Loss ratios of packets and of round trips.
 var (
 	LossRatio5m = lossRatio("5m", `Lost over decided packets, RFC 7680 section 4.1; absent if none was decided, or
-more than 2 % of the packets sent have no outcome. Profile slim does not
-count what was received: these are the packets sent without the lost round trips and, forward, with those that
-were lost in reverse, while a reply came.`)
+more than 2 % of the packets sent have no outcome, or are losses of an outage
+before, whose directions are told at its end. Profile slim does not count what was received: these are the
+packets sent without the lost round trips and, forward, with those that were lost in reverse, while a reply came.`)
 	LossRatio1h          = lossRatio("1h", ``)
 	LossRatio1d          = lossRatio("1d", ``)
 	RoundTripLossRatio5m = roundTripLossRatio("5m", `The same of round trips, whichever direction lost them.`)
@@ -77,7 +77,8 @@ func (p Packets) gauge(d *metric.Desc) string {
 }
 
 // Loss is the ratio of lost to decided packets by direction, 0..1; absent if none was decided, or if more than 2 % of the packets sent,
-// and more than two, have no outcome in a direction: they may all be lost.
+// and more than two, have no outcome in a direction: they may all be lost. It is also absent if as many more were lost in the directions
+// than round trips: after an outage the directions of packets that were lost during it are told.
 func (p Packets) Loss() string {
 	packets := "2"
 	if !p.Sum {
@@ -95,10 +96,15 @@ unless ignoring (direction)
   )
   + (sum without (direction) ($dropped) or sum without (direction) ($sent) * 0)
   < sum without (direction) ($sent) * $share - $packets
+)
+unless ignoring (direction)
+(
+  sum without (direction) ($lost)
+  > $roundTrips + sum without (direction) ($sent) * $unknown + $packets
 )`, names{
 		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "lost": p.change(metric.PacketsLost), "received": p.change(metric.PacketsReceived, reverse),
 		"answered": indented(p.slimAnswered()), "dropped": p.change(metric.PacketsHostDropped), "sent": p.change(metric.PacketsSent, forward),
-		"share": fmt.Sprint(knownShare), "packets": packets,
+		"share": fmt.Sprint(knownShare), "unknown": fmt.Sprintf("%.2g", 1-knownShare), "packets": packets, "roundTrips": p.change(metric.RoundTripLost),
 	})
 }
 
