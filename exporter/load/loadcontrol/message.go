@@ -86,8 +86,11 @@ func (l Limits) CheckDuration(d time.Duration) *Refusal {
 }
 
 // AboveLimit is what to do where a test needs more than a limit of its token allows; key is the limit in the tokens file.
-func AboveLimit(key string) string {
-	return "reduce the test, or let the operator of the load server raise " + key + "= of this token in its tokens_file"
+func AboveLimit(key string) string { return "reduce the test, or " + RaiseLimit(key) }
+
+// RaiseLimit is what to do where a limit of the token is too low for any result.
+func RaiseLimit(key string) string {
+	return "let the operator of the load server raise " + key + "= of this token in its tokens_file"
 }
 
 // LeftOfDay returns LeftToday, or without a limit of the day the largest number.

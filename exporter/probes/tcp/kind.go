@@ -106,7 +106,7 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 					s.RecordDelays(t.Plan.Direction, d.Delay.Begin, d.Delay.all)
 				}
 				res.Directions = append(res.Directions, d)
-				if err := Unmeasured(t); err != nil {
+				if err := Unmeasured(t, p.tokenLimits(t.Plan.Most)); err != nil {
 					r.Note(d.Direction + ": " + err.Error())
 				}
 			}
@@ -147,12 +147,21 @@ type performing struct {
 // left is what the session has left for the transfers.
 func (p *performing) left() int64 { return p.session.Left() - p.others }
 
+// permitted is what the options permit the transfer of one direction.
+func (p *performing) permitted() int64 { return p.opts.most() - p.others }
+
+// tokenLimits reports whether a transfer has this limit because the token has too little left of its day. Without a token's
+// limit the second direction may have less than permitted as well: resent data of the first may exceed its limit.
+func (p *performing) tokenLimits(most int64) bool {
+	return most < p.permitted() && p.session.Limits().LeftOfDay() < p.Bytes(0)
+}
+
 // transfer performs the transfer of one direction.
 func (p *performing) transfer(ctx context.Context, i int, most int64) (err error) {
 	if most <= 0 {
-		return &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token or the link's quota has only %s left of its day", unit.Bytes.Format(float64(p.session.Left())))}
+		return &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token has only %s left of its day", unit.Bytes.Format(float64(p.session.Left())))}
 	}
-	plan := p.opts.plan(p.run.Directions[i], min(most, p.opts.most()-p.others))
+	plan := p.opts.plan(p.run.Directions[i], min(most, p.permitted()))
 	if i > 0 && p.opts.OverlapDuration > 0 {
 		plan.Duration = p.opts.OverlapDuration
 	}
@@ -200,8 +209,9 @@ func Failed(t *tcptraffic.Result) error {
 	return &loadtest.Failure{Reason: reason, Err: fmt.Errorf("tcp: %s: ended early: %s", t.Plan.Direction, t.Cut)}
 }
 
-// Unmeasured returns why a transfer that reached its limit of bytes has no throughput; nil: it has one.
-func Unmeasured(t *tcptraffic.Result) error {
+// Unmeasured returns why a transfer that reached its limit of bytes has no throughput; nil: it has one. byToken: the limit
+// is what the token has left of its day.
+func Unmeasured(t *tcptraffic.Result, byToken bool) error {
 	if t.Cut == "" || !limited(t) {
 		return nil
 	}
@@ -212,8 +222,12 @@ func Unmeasured(t *tcptraffic.Result) error {
 		}
 		took = "in " + unit.Seconds.Format(r.Seconds)
 	}
-	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf("%s, the limit (max_bytes), was sent %s, and a throughput needs %s: raise max_bytes",
-		unit.Bytes.Format(float64(t.Plan.Most)), took, unit.Duration(leastPartial))}
+	limit, remedy := "the limit (max_bytes)", "raise max_bytes"
+	if byToken {
+		limit, remedy = "what the token has left of its day for this transfer", loadcontrol.RaiseLimit("per-day")
+	}
+	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf("%s, %s, was sent %s, and a throughput needs %s: %s",
+		unit.Bytes.Format(float64(t.Plan.Most)), limit, took, unit.Duration(leastPartial), remedy)}
 }
 
 // limited reports whether a transfer ended at its limit of bytes.

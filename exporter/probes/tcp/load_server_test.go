@@ -96,6 +96,24 @@ func TestRunThatIsTooShortForAThroughputSaysSo(t *testing.T) {
 	}
 }
 
+// A run whose part of the token's day is sent too soon does not name max_bytes, which is far above it.
+func TestRunThatTheTokensDayMakesTooShortNamesTheToken(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		own := DefaultOptions()
+		own.Together, own.Stamps = together, false
+		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day=150kB")
+		out, err := loadtesttest.Run(t, NewType(), shared, own, metric.Discard{}, nil)
+		if err != nil {
+			t.Fatalf("together %v: %v", together, err)
+		}
+		if !slices.ContainsFunc(loadtesttest.Directed(out.Notes), func(note string) bool {
+			return strings.HasPrefix(note, "forward: 75 kB, what the token has left of its day for this transfer, was sent ") && strings.HasSuffix(note, "raise per-day= of this token in its tokens_file")
+		}) {
+			t.Errorf("together %v: notes %q", together, out.Notes)
+		}
+	}
+}
+
 // A run that finds next to nothing left of the token's day says so.
 func TestRunWithoutBytesOfTheDaySaysSo(t *testing.T) {
 	for _, together := range []bool{false, true} {
