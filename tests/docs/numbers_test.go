@@ -18,7 +18,9 @@ import (
 	"oneway.example/exporter/core/tcpstamp"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/delay"
+	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/estimate/tcpdelay"
+	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/load/loadserver"
@@ -221,6 +223,19 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{"exporter/serve/runbook/OnewayAlertsSilenced.md", fmt.Sprintf("--since -%.0fh", span(t, "exporter/core/rules", "silencedTime").Hours())},
 		{"exporter/serve/runbook/OnewayRunsFailing.md", "More than half of the due load tests were " + unit.List("or", runreason.Failures()...) + "."},
 		{"exporter/serve/runbook/OnewayRunsFailing.md", "at least two, were " + unit.List("or", runreason.Failures()...) + ", within"},
+		{security, fmt.Sprintf("at most %.0f MiB of the report, decompressed, and draws at most %s points", number(t, "exporter/probe/report", "maxViewBytes")/(1<<20), thousands(int(number(t, "exporter/probe/report", "maxAll"))))},
+		{security, fmt.Sprintf("least %.0f KiB", number(t, tcpCode, "leastDepth")/(1<<10))},
+		{metrics, "the error bound exceeds " + say(t, map[float64]string{0.1: "a tenth"}, number(t, "exporter/estimate/capacity", "maxBound")) + " of the rate"},
+		{metrics, "the error bound exceeds " + say(t, map[float64]string{0.1: "a tenth"}, number(t, "exporter/estimate/capacity", "maxBound")) + " of the burst"},
+		{runbooks + "OnewayOutputDropping.md", "has its message, at most once " + say(t, inWords, span(t, influx, "refusalInterval"))},
+		{metrics, "by more than the bound of the clocks and " + part("exporter/estimate/delay", "tolerated") + " of the median"},
+		{"exporter/estimate/working/working.go", part("exporter/estimate/delay", "tolerated") + " of the median"},
+		{"exporter/probes/tcpsweep/terminal.go", fmt.Sprintf("reaches %.0f %% of the", 100*tcpstate.KneeShare)},
+		{"grafana-dashboards/buffer_sweep.go", fmt.Sprintf("reaches %.0f %% of the best", 100*tcpstate.KneeShare)},
+		{metrics, "with each " + say(t, map[int]string{8: "eighth"}, int(number(t, reflector, "hostEvery"))) + " reply"},
+		{metrics, fmt.Sprintf("The report of the run has %d bins", queue.MaxBins)},
+		{metrics, "or " + say(t, words, int(number(t, "exporter/probes/stamp/ledger", "agreeing"))) + " replies in a row have numbers above"},
+		{runbooks + "OnewayAlertsSilenced.md", "For " + say(t, map[float64]string{0.75: "three quarters"}, metric.SilencedRatio) + " of " + say(t, map[time.Duration]string{6 * time.Hour: "six hours"}, span(t, "exporter/core/rules", "silencedTime"))},
 		{"exporter/serve/runbook/OnewayRunResultStale.md", fmt.Sprintf("in the last %.0f hours", span(t, "exporter/core/rules", "missedTime").Hours())},
 	} {
 		if text := strings.Join(strings.Fields(comments.Replace(read(t, filepath.Join(root, c.file)))), " "); !strings.Contains(text, c.text) {

@@ -3,6 +3,7 @@ package errtext
 
 import (
 	"context"
+	_ "embed"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -10,15 +11,13 @@ import (
 	"sync"
 )
 
-// Packages lists the packages of this program that begin errors with their names, except Kept. A test compares both with the source.
-func Packages() []string {
-	return []string{
-		"backtoback", "calendar", "calibration", "collect", "document", "helper", "httpd", "incident", "keyfile", "linklease", "loadcontrol",
-		"loadfmt", "loadserver", "message", "option", "phc", "point", "promsink", "quota", "ratesearch", "rules", "saturation", "sched",
-		"sizesweep", "slareport", "source", "spool", "stamp", "stampfmt", "stream", "target", "tcp", "tcpshort", "tcpsocket", "tcpstamp",
-		"tcpsweep", "tcptraffic", "train", "tstamp", "udptraffic", "voice",
-	}
-}
+//go:generate go test -count=1 -run TestPackagesAreThoseOfTheSource . -args -update
+
+//go:embed packages.txt
+var packages string
+
+// Packages lists the packages of this program that begin errors with their names, except Kept.
+func Packages() []string { return strings.Fields(packages) }
 
 // Kept are the packages whose names stay, as people know them: sections of the configuration, keys of a section, or other programs.
 func Kept() []string {

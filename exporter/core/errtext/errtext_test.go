@@ -2,13 +2,17 @@ package errtext_test
 
 import (
 	"errors"
+	"flag"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/core/errtext"
 )
@@ -39,7 +43,9 @@ func TestTextsOfErrorsHaveNoPackages(t *testing.T) {
 	}
 }
 
-// TestPackagesAreThoseOfTheSource: the list has each package whose errors begin with its name, and no other one.
+var update = flag.Bool("update", false, "rewrite packages.txt")
+
+// TestPackagesAreThoseOfTheSource: the lists have each package whose errors begin with its name, and no other one.
 func TestPackagesAreThoseOfTheSource(t *testing.T) {
 	clause, text := regexp.MustCompile(`(?m)^package (\w+)$`), regexp.MustCompile(`(Errorf\(|errors\.New\()?"([a-z0-9]+): `)
 	found := map[string]bool{}
@@ -65,15 +71,18 @@ func TestPackagesAreThoseOfTheSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := append(errtext.Packages(), errtext.Kept()...)
-	for name := range found {
-		if !slices.Contains(listed, name) {
-			t.Errorf("the package %s is missing from errtext: add it to Packages, or to Kept", name)
-		}
-	}
-	for _, name := range listed {
+	for _, name := range errtext.Kept() {
 		if !found[name] {
-			t.Errorf("errtext lists %s, and no package of this name begins a text with it: remove it", name)
+			t.Errorf("errtext keeps %s, and no package of this name begins a text with it: remove it", name)
 		}
+		delete(found, name)
+	}
+	names := slices.Sorted(maps.Keys(found))
+	if *update {
+		if err := os.WriteFile("packages.txt", []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(errtext.Packages(), names); diff != "" {
+		t.Errorf("packages.txt differs from the source; go generate ./exporter/core/errtext writes it (-is +want):\n%s", diff)
 	}
 }

@@ -215,6 +215,9 @@ func (s Snapshot) QuantileLike(q float64, reference Snapshot) (d time.Duration, 
 	return d, true
 }
 
+// tolerated is the part of the median, one of so many, by which unknown delays may change a quantile that is known.
+const tolerated = 10
+
 // tolerance is the largest error of quantile q that packets with an unknown delay may cause: a bound that is wider than the tenth
 // of a delay is taken for the fault of a clock. The quantile must have ranks.
 func (s Snapshot) tolerance(q float64) time.Duration {
@@ -222,7 +225,7 @@ func (s Snapshot) tolerance(q float64) time.Duration {
 	if r, ok := s.ranksOf(min(q, 0.5)); ok {
 		reference, _ := s.at(r.rank)
 		r.low, r.high = r.rank, r.rank
-		most = max(most, s.errorOf(r), reference/10)
+		most = max(most, s.errorOf(r), reference/tolerated)
 	}
 	return most
 }

@@ -328,3 +328,14 @@ func TestHighestRIsKnownWhereUnknownPacketsWithholdR(t *testing.T) {
 		}
 	}
 }
+
+// TestMetricHasTheQuantilesThatAreSet compares the text of the metric with ranks.
+func TestMetricHasTheQuantilesThatAreSet(t *testing.T) {
+	var labels []string
+	for _, r := range ranks() {
+		labels = append(labels, r.label)
+	}
+	if want := "Quantiles (" + strings.Join(labels, ", ") + ")"; !strings.Contains(metric.DelayQuantile.Help, want) {
+		t.Errorf("%q has no %q", metric.DelayQuantile.Help, want)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/tcpstate"
@@ -209,5 +210,13 @@ func TestModelsHaveTheMeasuredConditions(t *testing.T) {
 	r.Sender[1].Final = tcpsocket.Info{}
 	if d := Evaluate(r, &o, false); d.Models != nil || d.RFC6349.Efficiency == nil {
 		t.Errorf("state of a flow unknown: %+v", d.Models)
+	}
+}
+
+// TestMetricHasTheQuantilesThatAreSet compares the text of the metric with rttRanks.
+func TestMetricHasTheQuantilesThatAreSet(t *testing.T) {
+	ranks := rttRanks()
+	if want := "Quantile (" + strings.Join(ranks[:], ", ") + ")"; !strings.Contains(metric.TCPRTT.Help, want) {
+		t.Errorf("%q has no %q", metric.TCPRTT.Help, want)
 	}
 }

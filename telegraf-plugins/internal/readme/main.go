@@ -14,6 +14,7 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/point"
@@ -39,6 +40,11 @@ func write(dir string, groups []string) error {
 	text, err := between(string(old), "```toml @sample.conf\n", "```\n", string(sample))
 	if err != nil {
 		return err
+	}
+	for _, title := range groups {
+		if !slices.ContainsFunc(metric.Groups(families.All()...), func(g metric.Group) bool { return g.Title == title }) {
+			return fmt.Errorf("no group has the title %q", title)
+		}
 	}
 	if text, err = between(text, "<!-- begin of the generated list -->\n", "<!-- end of the generated list -->\n", metrics(groups)); err != nil {
 		return err

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"math"
+
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/tstamp"
 )
@@ -34,13 +36,15 @@ func (a *Account) countHops(in *tstamp.In, r *Reply) {
 	a.Hops[sample.Reverse].arrived(left, in.TTL)
 }
 
+// usualTTLs are the common initial TTLs below the largest one.
+func usualTTLs() [2]uint8 { return [2]uint8{64, 128} }
+
 // usualTTL returns the smallest common initial TTL that is not below the received one.
 func usualTTL(arrived uint8) uint8 {
-	switch {
-	case arrived <= 64:
-		return 64
-	case arrived <= 128:
-		return 128
+	for _, one := range usualTTLs() {
+		if arrived <= one {
+			return one
+		}
 	}
-	return 255
+	return math.MaxUint8
 }

@@ -1,0 +1,40 @@
+package docs
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/core/rules"
+)
+
+// TestRunbooksHaveTheNumbersOfTheRules: a number that an expression has as a part of its text is compared with the words about it. After a
+// change of one, change both, and this list.
+func TestRunbooksHaveTheNumbersOfTheRules(t *testing.T) {
+	for _, c := range []struct {
+		rule             rules.Rule
+		expr, file, text string
+	}{
+		{rules.DelayFloorStep, "[15m:1m]) >= 5", "OnewayDelayFloorStep.md", "5 of the last 15 minutes"},
+		{rules.DelayFloorStep, "[1h:1m] offset 15m) >= 15", "OnewayDelayFloorStep.md", "15 of the hour before them"},
+		{rules.ProbeFailing, "[3m]) == 1", "OnewayProbeFailing.md", "3 minutes without a gap"},
+		{rules.ProbeFailing, "[3m]) == 1", "", "3 min without a gap"},
+		{rules.ProbeFailing, "max_over_time(oneway_probe_up[90s])", "", "no reply for 90 s"},
+		{rules.RoundTripLoss, ">= 0.5 * increase(", "OnewayRoundTripLoss.md", "when a host drops half of these packets"},
+		{rules.DelayBlowUp, "> 0.5 * (", "OnewayDelayBlowUp.md", "more than half as many delays invalid as are valid"},
+		{rules.DelayBlowUp, "> 0.5 * (", "", "where it made a third of the delays invalid, which is half as many as are valid"},
+		{rules.DelayFloorExcess30s, "[30s]", "OnewayDelayBlowUp.md", "the smallest delay of the last 30 seconds"},
+		{rules.SplitTCPChanged, "[1d]", "OnewaySplitTCPChanged.md", "ends a day after the change"},
+	} {
+		doc := c.rule.Doc
+		if c.file != "" {
+			doc = read(t, filepath.Join(root, runbooks, c.file))
+		}
+		if !strings.Contains(c.rule.Expr, c.expr) {
+			t.Errorf("the expression of %s has no %q, of which %s has %q\n%s", c.rule.Name, c.expr, c.file, c.text, c.rule.Expr)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(doc), " "), c.text) {
+			t.Errorf("the text of %s, %s, has no %q", c.rule.Name, c.file, c.text)
+		}
+	}
+}
