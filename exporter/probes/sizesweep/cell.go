@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
@@ -47,6 +48,9 @@ type Omission struct {
 	Cell
 	DirectionName string `json:"direction"`
 	Why           string `json:"reason"`
+
+	// reason is the reason of a run in which no cell can be measured.
+	reason string
 }
 
 // space is the limits of a run.
@@ -64,10 +68,10 @@ type space struct {
 // small are left out first. Of the rest as many fit as the remaining data allows, the smallest first, so that a
 // small quota gives the largest number of cells.
 func (m space) fit(cells []Cell, d time.Duration, repetitions int) (fits []Cell, out []Omission) {
-	omit := func(c Cell, why string) { out = append(out, Omission{c, c.Direction.String(), why}) }
+	omit := func(c Cell, reason, why string) { out = append(out, Omission{c, c.Direction.String(), why, reason}) }
 	for _, c := range cells {
-		if why := m.forbids(c, d); why != "" {
-			omit(c, why)
+		if reason, why := m.forbids(c, d); why != "" {
+			omit(c, reason, why)
 			continue
 		}
 		fits = append(fits, c)
@@ -76,9 +80,9 @@ func (m space) fit(cells []Cell, d time.Duration, repetitions int) (fits []Cell,
 	var ip int64
 	for i, c := range fits {
 		ip += int64(repetitions) * c.bytes(d)
-		if why := m.exhausted(ip); why != "" {
+		if reason, why := m.exhausted(ip); why != "" {
 			for _, c := range fits[i:] {
-				omit(c, why)
+				omit(c, reason, why)
 			}
 			return fits[:i], out
 		}
@@ -87,26 +91,26 @@ func (m space) fit(cells []Cell, d time.Duration, repetitions int) (fits []Cell,
 }
 
 // forbids returns why a cell cannot be measured at all; empty: it can.
-func (m space) forbids(c Cell, d time.Duration) string {
+func (m space) forbids(c Cell, d time.Duration) (reason, why string) {
 	payload := c.PacketBytes - m.overhead
 	switch {
 	case payload < stream.HeaderBytes:
-		return fmt.Sprintf("the smallest test packet here has %d bytes", stream.HeaderBytes+m.overhead)
+		return runreason.NoResult, fmt.Sprintf("the smallest test packet here has %d bytes", stream.HeaderBytes+m.overhead)
 	case m.limits.BytesPerSecond > 0 && float64(payload*c.PacketRate) > m.limits.BytesPerSecond:
-		return fmt.Sprintf("the token allows %s of payload", unit.BytesPerSecond.Format(m.limits.BytesPerSecond))
+		return runreason.RateLimit, fmt.Sprintf("the token allows %s of payload", unit.BytesPerSecond.Format(m.limits.BytesPerSecond))
 	case m.limits.Duration > 0 && d > m.limits.Duration:
-		return fmt.Sprintf("the token allows %v for a transfer", m.limits.Duration)
+		return runreason.TimeLimit, fmt.Sprintf("the token allows %v for a transfer", m.limits.Duration)
 	}
-	return ""
+	return "", ""
 }
 
 // exhausted returns why so many bytes may not be moved; empty: they may.
-func (m space) exhausted(ip int64) string {
+func (m space) exhausted(ip int64) (reason, why string) {
 	switch {
 	case ip > m.quota:
-		return fmt.Sprintf("the link's data quota has %s left", unit.Bytes.Format(float64(m.quota)))
+		return runreason.Quota, fmt.Sprintf("the link's data quota has %s left", unit.Bytes.Format(float64(m.quota)))
 	case ip > m.limits.LeftOfDay(): // the announced bytes of a session include headers
-		return fmt.Sprintf("the token has %s left today", unit.Bytes.Format(float64(m.limits.LeftOfDay())))
+		return runreason.DayLimit, fmt.Sprintf("the token has %s left today", unit.Bytes.Format(float64(m.limits.LeftOfDay())))
 	}
-	return ""
+	return "", ""
 }

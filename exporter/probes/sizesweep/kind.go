@@ -123,11 +123,11 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 	done := map[Cell][]Repetition{}
 	defer func() { k.conclude(res, r, all, done) }()
 	if len(fits) == 0 {
-		return fmt.Errorf("sizesweep: no cell can be measured: %s", out[0].Why)
+		return &loadtest.Failure{Reason: out[0].reason, Err: fmt.Errorf("sizesweep: no cell can be measured: %s", out[0].Why)}
 	}
 	turns := loadtest.Turns(len(fits), k.opts.Repetitions, res.Seed)
 	refused := map[Cell]bool{}
-	var tooLarge error
+	var failed error // of the last cell that was refused
 	for i, turn := range turns {
 		c := fits[turn]
 		if refused[c] {
@@ -137,16 +137,16 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 		segment := c.segment(k.opts.CellDuration, s.Overhead())
 		t, err := s.Transfer(ctx, c.Direction, s.Plan(segment), nil)
 		if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok && refusal.ID != 0 {
-			refused[c] = true
-			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), refusal.Error()})
+			refused[c], failed = true, fmt.Errorf("sizesweep: no cell can be measured: %w", refusal)
+			res.Omitted = append(res.Omitted, Omission{Cell: c, DirectionName: c.Direction.String(), Why: refusal.Error()})
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("sizesweep: %v: %w", c, err)
 		}
 		if large := t.Oversized("packet_bytes", 0); large != nil {
-			refused[c], tooLarge = true, large
-			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), large.Error()})
+			refused[c], failed = true, large
+			res.Omitted = append(res.Omitted, Omission{Cell: c, DirectionName: c.Direction.String(), Why: large.Error()})
 			continue
 		}
 		if err := t.CutShort(); err != nil {
@@ -157,7 +157,7 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 		done[c] = append(done[c], m)
 	}
 	if len(done) == 0 {
-		return tooLarge
+		return failed
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
@@ -209,7 +210,15 @@ func TestCutTransferIsNoCell(t *testing.T) {
 
 func TestNoCellAllowedIsAnErrorWithItsReason(t *testing.T) {
 	_, _, err := perform(t, wibro(), loadcontrol.Limits{Duration: time.Second}, short())
-	if err == nil || !strings.Contains(err.Error(), "the token allows 1s") {
+	if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != runreason.TimeLimit || !strings.Contains(err.Error(), "the token allows 1s") {
 		t.Errorf("error %v", err)
+	}
+	r := wibro()
+	r.refuse = func(stream.Plan) *loadcontrol.Refusal {
+		return &loadcontrol.Refusal{ID: 3, Reason: loadcontrol.RateLimit}
+	}
+	_, _, err = perform(t, r, loadcontrol.Limits{}, short())
+	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); !ok || refusal.Reason != loadcontrol.RateLimit {
+		t.Errorf("each cell was refused: error %v", err)
 	}
 }

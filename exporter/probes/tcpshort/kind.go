@@ -103,9 +103,9 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		if left := s.Left(); left < most(g.bytes) {
 			if i == 0 {
 				left, need := unit.DistinctBytes(left, most(g.bytes))
-				return fmt.Errorf("tcpshort: the token or the link's quota has %s left; a flow needs %s", left, need)
+				return &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("tcpshort: the token has only %s left of its day; a flow needs %s: %s", left, need, loadcontrol.RaiseLimit("per-day"))}
 			}
-			r.Note(fmt.Sprintf("%d of %d flows: the token or the link's quota has no data left for the others", i, len(turns)))
+			r.Note(fmt.Sprintf("%d of %d flows: the token has no data left for the others", i, len(turns)))
 			return nil
 		}
 		r.Phase(fmt.Sprintf("%d of %d, %v: %s", i+1, len(turns), g.direction, unit.Bytes.Format(float64(g.bytes))))

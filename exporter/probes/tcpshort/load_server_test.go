@@ -78,8 +78,8 @@ func TestFlowsEndWithTheTokensDay(t *testing.T) {
 	if measured < 2 || measured > 5 || len(out.Notes) != 1 || !strings.Contains(out.Notes[0], "of 20 flows: the token") {
 		t.Errorf("%d flows; notes %q", measured, out.Notes)
 	}
-	if _, res, err := run(t, own, metric.Discard{}, "per-day=1MB"); err == nil || !strings.Contains(err.Error(), "a flow needs 2.066 MB") || len(res.Sizes) != 0 {
-		t.Errorf("%v", err)
+	if out, res, err := run(t, own, metric.Discard{}, "per-day=1MB"); err == nil || out.Reason != runreason.DayLimit || !strings.Contains(err.Error(), "a flow needs 2.066 MB") || len(res.Sizes) != 0 {
+		t.Errorf("%s, %v", out.Reason, err)
 	}
 }
 

@@ -91,28 +91,28 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 	}
 	res := &Result{Seed: loadtest.Seed(k.opts.Seed), CellDuration: report.Seconds(k.opts.CellDuration), Omit: report.Seconds(k.opts.Omit)}
 	r.Body = res
-	done, omitted := map[Cell][]Repetition{}, map[Cell]string{}
+	done, omitted := map[Cell][]Repetition{}, map[Cell]error{}
 	defer func() { k.conclude(res, r, all, done, omitted) }()
 	var failed error // of the last measurement that failed
 	complete, failures := 0, 0
 	turns := loadtest.Turns(len(all), k.opts.Repetitions, res.Seed)
 	for i, turn := range turns {
 		c := all[turn]
-		if omitted[c] != "" {
+		if omitted[c] != nil {
 			continue
 		}
 		if left := s.Left(); left < int64(k.opts.MaxBytes) {
-			why := fmt.Sprintf("the token or the link's quota has %s left, less than max_bytes", unit.Bytes.Format(float64(left)))
+			why := &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token or the link's quota has %s left, less than max_bytes", unit.Bytes.Format(float64(left)))}
 			for _, c := range all {
 				if len(done[c]) < k.opts.Repetitions {
-					omitted[c] = cmp.Or(omitted[c], why)
+					omitted[c] = cmp.Or(omitted[c], error(why))
 				}
 			}
 			break
 		}
 		r.Phase(fmt.Sprintf("%d of %d, %v", i+1, len(turns), c))
 		m, err := k.measure(ctx, s, r, c)
-		if why := refused(err); why != "" {
+		if why := refused(err); why != nil {
 			omitted[c] = why
 			continue
 		}
@@ -137,7 +137,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 	case failed != nil:
 		return failed
 	}
-	return fmt.Errorf("tcpsweep: no cell can be measured: %s", omitted[all[0]])
+	return fmt.Errorf("tcpsweep: no cell can be measured: %w", omitted[all[0]])
 }
 
 // measure measures a cell once. With an error the values are those of the time before it.
@@ -158,19 +158,19 @@ func (k *Kind) measure(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 	return m, err
 }
 
-// refused returns why an end does not measure a cell; empty: it does, or the error has another cause.
-func refused(err error) string {
+// refused returns why an end does not measure a cell; nil: it does, or the error has another cause.
+func refused(err error) error {
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok && refusal.ID != 0 {
-		return refusal.Error()
+		return refusal
 	}
 	if missing, ok := errors.AsType[*tcpsocket.CongestionControlError](err); ok {
-		return missing.Error()
+		return &loadtest.Failure{Reason: runreason.Configuration, Err: missing}
 	}
-	return ""
+	return nil
 }
 
 // conclude sorts the cells as configured, and summarizes the result in a few lines.
-func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell][]Repetition, omitted map[Cell]string) {
+func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell][]Repetition, omitted map[Cell]error) {
 	complete := 0
 	for _, c := range all {
 		if len(done[c]) > 0 {
@@ -180,8 +180,8 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 				complete++
 			}
 		}
-		if why := omitted[c]; why != "" {
-			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), len(done[c]), why})
+		if why := omitted[c]; why != nil {
+			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), len(done[c]), why.Error()})
 		}
 	}
 	res.Knees = knees(res.Cells)

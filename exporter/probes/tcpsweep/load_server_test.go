@@ -143,9 +143,12 @@ func TestSweepThatIsTooShortForAValueHasMeasuredNothing(t *testing.T) {
 func TestNoCellAllowedIsAnErrorWithItsReason(t *testing.T) {
 	own := short()
 	own.CellDuration = 2 * time.Second
-	_, res, err := run(t, own, metric.Discard{}, "duration=1s")
-	if err == nil || !strings.Contains(err.Error(), "the token allows 1s") || len(res.Cells) != 0 {
-		t.Errorf("%v", err)
+	out, res, err := run(t, own, metric.Discard{}, "duration=1s")
+	if err == nil || out.Reason != runreason.TimeLimit || !strings.Contains(err.Error(), "the token allows 1s") || len(res.Cells) != 0 {
+		t.Errorf("%s, %v", out.Reason, err)
+	}
+	if out, _, err := run(t, own, metric.Discard{}, "per-day=1MB"); err == nil || out.Reason != runreason.DayLimit || !strings.Contains(err.Error(), "has 1 MB left, less than max_bytes") {
+		t.Errorf("%s, %v", out.Reason, err)
 	}
 }
 
