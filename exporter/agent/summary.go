@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
@@ -78,7 +80,8 @@ func warnZone(c *config.Config) config.Problems {
 	return nil
 }
 
-// warnState warns of a directory of state that does not exist: quotas and reports are lost at a restart if it cannot be made.
+// warnState warns of a directory of state that does not exist, or that this process's user cannot write: quotas and reports
+// are lost at a restart.
 func (p *plan) warnState(c *config.Config) (found config.Problems) {
 	if !c.StateDir.Given() {
 		return nil
@@ -94,6 +97,10 @@ func (p *plan) warnState(c *config.Config) (found config.Problems) {
 		found = append(found, c.StateDir.Problem("", "is "+dir+", which is no directory; name another one"))
 	case err != nil:
 		found = append(found, c.StateDir.Problem("", "cannot be used: "+errtext.Words(err)))
+	default:
+		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+			found = append(found, c.StateDir.Problem("", fmt.Sprintf("is %s, which the user with ID %d cannot write (%v); run this check as the agent's user, and give that user the directory (chown)", dir, os.Geteuid(), err)))
+		}
 	}
 	return found
 }

@@ -2,10 +2,15 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/probes"
 )
@@ -279,5 +284,41 @@ func TestWarningsDoNotFailTheCheck(t *testing.T) {
 		if !strings.Contains(problems.String(), want) {
 			t.Errorf("warnings\n%swant one with\n%s", &problems, want)
 		}
+	}
+}
+
+// The agent would keep neither usage nor reports.
+func TestDirectoryOfStateThatCannotBeWrittenIsAWarning(t *testing.T) {
+	obeyModes(t)
+	file := write(t, "state_dir: state\nreflector: {}\n")
+	dir := filepath.Join(filepath.Dir(file), "state")
+	for mode, want := range map[fs.FileMode]bool{0o700: false, 0o500: true, 0o600: true} {
+		if err := os.Mkdir(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		var out, problems bytes.Buffer
+		err := checkConfigs(&out, &problems, []string{file}, "", false)
+		words := fmt.Sprintf("state_dir is %s, which the user with ID %d cannot write (permission denied); run this check as the agent's user", dir, os.Geteuid())
+		if err != nil || strings.Contains(problems.String(), words) != want {
+			t.Errorf("mode %v: %v, %s", mode, err, &problems)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// obeyModes takes from this thread the capabilities to ignore the modes of files; it ends with the test's goroutine.
+func obeyModes(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	data[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		t.Fatal(err)
 	}
 }
