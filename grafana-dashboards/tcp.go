@@ -61,7 +61,7 @@ func tcpSummaryRow(b *boardBuilder) {
 // goodputTile shows the throughput beside the rate of the link.
 func goodputTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Throughput " + name, "Payload that arrived per second in the last run, each byte once, without the omitted first part (RFC 6349 section 4.1), and the rate of the link, configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it.", inBits,
+		"Throughput " + name, "Payload that arrived in order per second in the last run, each byte once, without the omitted first part (RFC 6349 section 4.1), and the rate of the link, configured (link_rate) or by the probes train or saturation, in IP-layer bits: with full packets TCP can reach about 96.5 % of it.", inBits,
 		noTCP,
 	},
 		instant(bitsOf(from(transferred, metric.TCPThroughput, matcher)), "throughput"),
