@@ -161,7 +161,7 @@ func TestTestFromTheTerminalTakesTheLinkOfItsPath(t *testing.T) {
 func TestLoadTestUsesTheFirstLinkOfItsPath(t *testing.T) {
 	const loadTest = "{name: NAME, peer: 192.0.2.1, LINKprobes: [{type: stamp}, {type: train, token_file: token}, {name: own, type: train, token_file: token, link: lab}, {name: empty, type: train, token_file: token, link: ''}]}\n"
 	file := filepath.Join(t.TempDir(), "oneway.yml")
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("a token"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	write := func(links string) {
