@@ -180,6 +180,7 @@ func TestMistakesInArgumentsNameTheFlag(t *testing.T) {
 		"report --path=a --prometheus.url=192.0.2.1:9090":                                     `--prometheus.url is "192.0.2.1:9090"; it must begin with http://`,
 		"report --path=a --prometheus.url=localhost:9090":                                     `--prometheus.url is "localhost:9090"; it must begin with http://`,
 		"token new --name=a --rate=20M":                                                       `--rate is "20M"; write 20Mbit for bits a second, or 160Mbit`,
+		"token new --name=a --per-day=10":                                                     `--per-day is "10"; it has no unit; write 10B, 10kB or 10MB`,
 		"token new --name=a --per-day=10G":                                                    `--per-day is "10G"; write 10GB for bytes`,
 		"test tcp h --no-agent --token-file=token --max-bytes=12M":                            `--max-bytes is "12M"; write 12MB for bytes, or 1500kB`,
 	} {

@@ -55,9 +55,14 @@ func rateMeant(s string) error {
 		return fmt.Errorf("a rate is in bits a second; write %s%sbit for this many bytes, or %s%sbit for bits", inBytes, p, number, p)
 	}
 	if unit == "" {
-		return fmt.Errorf("it has no unit; write %sbit, %skbit or %sMbit", number, number, number)
+		return unitMissing(number, "bit", "kbit", "Mbit")
 	}
 	return errRate
+}
+
+// unitMissing is the error of a number that needs one of these units.
+func unitMissing(number, small, medium, large string) error {
+	return fmt.Errorf("it has no unit; write %s%s, %s%s or %s%s", number, small, number, medium, number, large)
 }
 
 // amountMeant is the error of an amount of data. A bit is an eighth of a byte: 1 Mbit is 125 kB.

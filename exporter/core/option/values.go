@@ -29,6 +29,15 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// BytesWithUnit reads an amount of data that needs a unit unless it is 0, as a Rate does.
+func BytesWithUnit(text string) (b Bytes, err error) {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 {
+		return 0, unitMissing(text, "B", "kB", "MB")
+	}
+	err = b.UnmarshalText([]byte(text))
+	return b, err
+}
+
 // Pattern matches the texts of UnmarshalText.
 func (Bytes) Pattern() string { return `^([0-9]+|([0-9]+(\.[0-9]*)?([kKMGTPE]i?)?B)+)$` }
 

@@ -51,9 +51,9 @@ func TokenLimits() []TokenLimit {
 			value: func(l loadcontrol.Limits) any { return l.Sessions },
 		},
 		{
-			Key: "per-day", Doc: "Maximum amount of data per day, both directions together, such as 10GB.", Placeholder: "BYTES",
+			Key: "per-day", Doc: "Maximum amount of data per day, both directions together, with its unit, such as 10GB.", Placeholder: "BYTES",
 			parse: parsePerDay,
-			value: func(l loadcontrol.Limits) any { return option.Bytes(l.BytesPerDay) },
+			value: func(l loadcontrol.Limits) any { return perDay(l.BytesPerDay) },
 		},
 	}
 }
@@ -79,9 +79,20 @@ func parseSessions(l *loadcontrol.Limits, value string) (err error) {
 	return nil
 }
 
+// perDay is an amount of data whose text has a unit; zero: no limit.
+type perDay option.Bytes
+
+// String is a text that parsePerDay accepts.
+func (p perDay) String() string {
+	text := option.String(option.Bytes(p))
+	if !strings.HasSuffix(text, "B") {
+		text += "B"
+	}
+	return text
+}
+
 func parsePerDay(l *loadcontrol.Limits, value string) error {
-	var b option.Bytes
-	err := b.UnmarshalText([]byte(value))
+	b, err := option.BytesWithUnit(value)
 	if err == nil && b < 1 {
 		return errors.New("it must be an amount of data above 0, such as 500MB or 10GB")
 	}

@@ -119,7 +119,7 @@ func TestRunWithoutBytesOfTheDaySaysSo(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		own := DefaultOptions()
 		own.Together = together
-		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day=10")
+		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day=10B")
 		out, err := loadtesttest.Run(t, NewType(), shared, own, metric.Discard{}, nil)
 		if err == nil || out.Reason != runreason.DayLimit || !strings.Contains(err.Error(), "has only 10 B left of its day") {
 			t.Errorf("together %v: %v, %+v", together, err, out)
