@@ -39,6 +39,7 @@ func TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection(t *testing.T) {
 		"nothing lost":                {func(v *snapshot) { v.RoundTripsLost = 0 }, ""},
 		"not numbered":                {func(*snapshot) {}, "does not number its replies; losses have no direction"},
 		"numbered for all senders":    {func(v *snapshot) { v.Shared = ledger.SharedByAll }, "numbers the replies to all of its senders together; losses have no direction"},
+		"several reflectors":          {func(v *snapshot) { v.Shared, v.RoundTripsLost = ledger.SharedAddress, 0 }, "more than one reflector replies at this address"},
 		"numbered for several probes": {func(v *snapshot) { v.Shared = ledger.SharedByHost }, "losses have no direction. Give each probe a local_port"},
 	} {
 		v := snapshot{clockState: clockState{shared: true}, window: &window{}, up: true, decided: true}

@@ -2,7 +2,9 @@ package stamp
 
 import (
 	"context"
+	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,29 +19,9 @@ import (
 func TestReflectorThatTakesItsAddressBackIsMeasured(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t, reflector.Options{})
-	var hosts [2]net.Conn
-	for i, peer := range []string{b.peer, newTestbed(t, reflector.Options{}).peer} {
-		conn, err := net.Dial("udp4", peer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		hosts[i] = conn
-	}
+	hosts := [2]net.Conn{dialed(t, b.peer), dialed(t, newTestbed(t, reflector.Options{}).peer)}
 	var at atomic.Int32
-	peer := fakePeer(t, func(q []byte) [][]byte {
-		conn := hosts[at.Load()]
-		reply := make([]byte, 2000)
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second)) // it cannot fail
-		if _, err := conn.Write(q); err != nil {
-			return nil
-		}
-		n, err := conn.Read(reply)
-		if err != nil {
-			return nil
-		}
-		return [][]byte{reply[:n]}
-	})
+	peer := fakePeer(t, func(q []byte) [][]byte { return passed(hosts[at.Load()], q) })
 	o := DefaultOptions()
 	o.Interval, o.LossTimeout = 20*time.Millisecond, time.Second
 	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer}, o)
@@ -81,3 +63,51 @@ func TestReflectorThatTakesItsAddressBackIsMeasured(t *testing.T) {
 
 // leastPackets take longer than portAge.
 const leastPackets = 600
+
+// TestReflectorsBehindOneAddressLoseNothing: a load balancer distributes the packets of a path.
+func TestReflectorsBehindOneAddressLoseNothing(t *testing.T) {
+	for _, several := range []int{2, 3} {
+		t.Run(fmt.Sprint(several), func(t *testing.T) {
+			t.Parallel()
+			b := newTestbed(t, reflector.Options{})
+			hosts := []net.Conn{dialed(t, b.peer)}
+			for range several - 1 {
+				hosts = append(hosts, dialed(t, newTestbed(t, reflector.Options{}).peer))
+			}
+			at := 0
+			r := b.to(fakePeer(t, func(q []byte) [][]byte {
+				at++
+				return passed(hosts[at%several], q)
+			})).measure(t, quick(), 50)
+			if r.Reflector != "stateless" || r.RoundTrip.Received != 50 || r.RoundTrip.Lost != 0 || r.Forward.Lost != nil || r.Reverse.Lost != nil ||
+				!strings.Contains(r.Undirected, "more than one reflector") || len(r.Discarded) > 0 {
+				t.Errorf("%s", asJSON(t, r))
+			}
+		})
+	}
+}
+
+// dialed is a connection to a reflector.
+func dialed(t *testing.T, peer string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("udp4", peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// passed passes request q to a reflector, and returns its reply.
+func passed(to net.Conn, q []byte) [][]byte {
+	reply := make([]byte, 2000)
+	_ = to.SetReadDeadline(time.Now().Add(time.Second)) // it cannot fail
+	if _, err := to.Write(q); err != nil {
+		return nil
+	}
+	n, err := to.Read(reply)
+	if err != nil {
+		return nil
+	}
+	return [][]byte{reply[:n]}
+}

@@ -74,9 +74,11 @@ func (v *snapshot) oversized() string {
 	return fmt.Sprintf("an MTU of the path below the %d bytes of its packets (lower payload_bytes to see), ", size)
 }
 
-// undirected is why losses have no direction; empty: they have one, or nothing was lost.
+// undirected is why losses have no direction; empty: they have one, or nothing was lost by a single reflector.
 func (v *snapshot) undirected() string {
 	switch {
+	case v.Shared == ledger.SharedAddress:
+		return "more than one reflector replies at this address, in turn: losses have no direction, and delays are of all of them. Measure to an address of each"
 	case v.Kind != ledger.RemoteStateless || v.RoundTripsLost == 0:
 		return ""
 	case v.Shared == ledger.SharedByAll:

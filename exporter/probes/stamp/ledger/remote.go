@@ -14,9 +14,11 @@ import (
 // one epoch (one session of the reflector).
 type remote struct {
 	known           bool
-	late            bool   // the newest Receipt counts more late packets
-	words           uint16 // of counts.Recent
+	late            bool  // the newest Receipt counts more late packets
+	words           uint8 // of counts.Recent
+	turns           uint8 // how often the address has changed to another session since this one is the present one, see alternates
 	epoch, previous uint32
+	turn            uint32 // the first request after the last change, its low bits
 	counts          seqwin.Counts
 	corrupted, tx   uint64
 	drops           uint64 // of its socket
@@ -45,7 +47,7 @@ type receiptUpdate uint8
 
 const (
 	receiptStale   receiptUpdate = iota // older than the current state: a reordered reply
-	receiptFormer                       // of a previous session of the remote end
+	receiptFormer                       // of an earlier session of the remote end than the present one
 	receiptFirst                        // the first one received
 	receiptNewer                        // the same epoch, newer
 	receiptRestart                      // the remote end has lost its session and begun a new one
@@ -54,12 +56,12 @@ const (
 // update applies a filled Receipt.
 func (r *remote) update(rc *stampfmt.Receipt) receiptUpdate {
 	if r.known && rc.Epoch != r.epoch {
-		if rc.Epoch == r.previous {
+		other := (&remote{}).widen(rc)
+		if rc.Epoch == r.previous || other.age(firstOf(&other.counts, rc.Words)) > other.age(r.former) { // the present one is newer
 			return receiptFormer
 		}
-		previous, former := r.epoch, r.counts.Next
-		*r = (&remote{}).widen(rc)
-		r.previous, r.former = previous, former
+		other.previous, other.former = r.epoch, r.counts.Next
+		*r = other
 		return receiptRestart
 	}
 	next := r.widen(rc)
@@ -69,6 +71,7 @@ func (r *remote) update(rc *stampfmt.Receipt) receiptUpdate {
 		return receiptStale
 	}
 	next.previous, next.former, next.decided, next.late = r.previous, r.former, r.counts.Base, next.counts.Late > r.counts.Late
+	next.turns, next.turn = r.turns, r.turn
 	first := !r.known
 	*r = next
 	if first {
@@ -77,9 +80,12 @@ func (r *remote) update(rc *stampfmt.Receipt) receiptUpdate {
 	return receiptNewer
 }
 
+// age returns how many requests ago number first was, of a session that has not counted more than 32 bits.
+func (r *remote) age(first uint64) uint32 { return uint32(r.counts.Next - first) }
+
 func (r *remote) widen(rc *stampfmt.Receipt) remote {
 	old := &r.counts
-	n := remote{known: true, epoch: rc.Epoch, words: uint16(rc.Words)}
+	n := remote{known: true, epoch: rc.Epoch, words: uint8(rc.Words)}
 	n.counts = seqwin.Counts{
 		First:      old.First,
 		Base:       seqwin.Extend(old.Base, rc.Base),
@@ -108,7 +114,9 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 	if a.remote.known && rc.Epoch != a.remote.epoch && !fresh {
 		return false
 	}
-	a.remote.heard = now
+	if rc.Epoch == a.remote.epoch {
+		a.remote.heard = now
+	}
 	if rc.StatsQuery {
 		a.statsQuery.heard = a.statsQuery.count
 	}
@@ -123,7 +131,7 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 	switch a.remote.update(rc) {
 	case receiptStale:
 	case receiptFormer:
-		a.returned = !rc.StatsQuery // a query may have arrived before the restart
+		a.returned = a.remote.turns > 0 // otherwise the reply may have been overtaken
 		return false
 	case receiptFirst:
 		first := firstOf(&a.remote.counts, rc.Words) // less the counts derived as from a foreign reflector
@@ -137,7 +145,14 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 		a.countForward(rc, now)
 	case receiptNewer:
 		a.renumbered = a.renumbered && !fresh // it has not restarted
-		a.countForward(rc, now)
+		switch {
+		case a.answeredElsewhere(rc):
+			a.Shared = SharedAddress
+			a.unshare(r, Request{})
+			return true
+		case a.remote.turns == 0: // otherwise another session has received packets that this one may count as lost
+			a.countForward(rc, now)
+		}
 	}
 	if !a.reverseOn {
 		a.beginReverse(0, now)
@@ -161,6 +176,7 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 // counted. Those that its host did not drop may have reached its previous session: neither direction is known to have
 // lost them.
 func (a *Account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now time.Duration) {
+	a.remote.turn = uint32(a.outstandingPackets.next)
 	a.remoteDrops.Begin()
 	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)

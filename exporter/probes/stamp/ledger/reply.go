@@ -20,10 +20,15 @@ type Reply struct {
 	HasReceipt bool
 	// Returned: it has all TLVs of its test packet, intact. Otherwise the bytes after the base packet may be padding.
 	Returned bool
+	// Unnumbered: its number and its counts are ignored, see unshare.
+	Unnumbered bool
 }
 
 // Filled reports whether our reflector wrote its counts.
 func (r *Reply) Filled() bool { return r.HasReceipt && r.Receipt.Filled }
+
+// counted reports whether our reflector wrote its counts, and they are not ignored.
+func (r *Reply) counted() bool { return r.Filled() && !r.Unnumbered }
 
 // Format is the format of the reply's timestamps: the one that its own Error Estimate names (stated; RFC 8762 section 4.2.1), or the other
 // one if only in that the timestamps are close to local. tai is TAI-UTC, for the format PTP.

@@ -17,8 +17,8 @@ type DirectionCounts struct {
 // Epoch returns the session of our reflector; 0: unknown.
 func (a *Account) Epoch() uint32 { return a.remote.epoch }
 
-// Returned reports whether the previous session of our reflector has replied to a test packet that was sent after a reply of the
-// present one arrived: two reflectors have the address, in turn or both. The next call returns false until it does so again.
+// Returned reports whether an earlier session of our reflector has replied to a packet that was sent after a reply of the present one
+// arrived: several reflectors have the address, in turn or all. The next call returns false until it does so again.
 func (a *Account) Returned() (returned bool) {
 	returned, a.returned = a.returned, false
 	return returned

@@ -1,18 +1,24 @@
 package ledger
 
-import "math"
+import (
+	"math"
 
-// Sharing is whose replies a reflector other than ours numbers together. Then it cannot be told which of them are missing.
+	"oneway.example/exporter/net/wire/stampfmt"
+)
+
+// Sharing is who shares the numbers of the replies. Then it cannot be told which packets are missing, and in which direction.
 type Sharing uint8
 
 // Kinds of sharing.
 const (
 	// SharedByNone: the replies to this session have numbers of their own, as far as it is known.
 	SharedByNone Sharing = iota
-	// SharedByHost: several sessions of this host share the numbers.
+	// SharedByHost: several sessions of this host share the numbers of a reflector other than ours.
 	SharedByHost
-	// SharedByAll: all senders of the reflector share them.
+	// SharedByAll: all senders of such a reflector share them.
 	SharedByAll
+	// SharedAddress: several of our reflectors reply in turn at one address. Each of them counts what it received itself.
+	SharedAddress
 )
 
 // What explains a missing reply, see unshare.
@@ -31,25 +37,53 @@ const (
 // ShareNumbers records that the remote end numbers the replies to several sessions of this host together.
 func (a *Account) ShareNumbers() { a.Shared = max(a.Shared, SharedByHost) }
 
-// unshare ignores the number of r, the reply to q, if the remote end numbers the replies to this session and to others together.
+// unshare ignores the number and the counts of r, the reply to q, if the remote end numbers the replies to this session and to others
+// together, or consists of several reflectors.
 //
 // A remote end that numbers them by session sends no more replies than requests. Where more numbers than requests are between two
 // replies, one of them is of an earlier request, which has no reply or one that was overtaken, of a statistics query, or of a copy of a
 // request that the path made. Numbers that are missing for no such reason are of other senders.
 func (a *Account) unshare(r *Reply, q Request) {
-	if a.Shared == SharedByNone && a.Kind != RemoteOurs && a.missedBefore(r, q) &&
-		int64(a.order.excess) > copyTolerance+int64(a.outstandingPackets.unheard) {
+	switch {
+	case a.Shared == SharedAddress:
+	case r.Filled():
+		if !a.alternates(r, q) {
+			return
+		}
+		a.Shared = SharedAddress
+	case a.Shared == SharedByNone && a.Kind != RemoteOurs && a.missedBefore(r, q) &&
+		int64(a.order.excess) > copyTolerance+int64(a.outstandingPackets.unheard):
 		a.Shared = SharedByAll
 	}
 	if a.Shared == SharedByNone {
 		return
 	}
-	r.Packet.Seq, r.HasFollow = r.Packet.SenderSeq, false
-	if a.Kind == RemoteStateful {
+	r.Packet.Seq, r.HasFollow, r.Unnumbered = r.Packet.SenderSeq, false, true
+	if a.Kind == RemoteStateful || a.Kind == RemoteOurs && a.Shared == SharedAddress {
 		a.Kind = RemoteStateless
 		a.endNumbers(func() uint64 { return 0 })
-		a.reverseOn, a.statsQuery.begin = false, 0
+		a.reverseOn, a.statsQuery.begin, a.remote = false, 0, remote{}
 	}
+}
+
+// alternates reports whether r, the reply to q, shows that several of our reflectors reply in turn: the present session replies, then
+// another one, and again the present one, each to a request that was sent after the reply before had arrived. A session that has ended does
+// not; of an address that moves to another reflector and back, the present session is the other reflector's.
+func (a *Account) alternates(r *Reply, q Request) bool {
+	m, after := &a.remote, int32(r.Packet.SenderSeq-a.remote.turn)
+	switch {
+	case !m.known, !q.StatsQuery && !q.first(), after < 0, after == 0 && q.StatsQuery: // a query has the number of the next test packet
+	case (r.Receipt.Epoch != m.epoch) == (m.turns == 0):
+		m.turns, m.turn = m.turns+1, uint32(a.outstandingPackets.next)
+	}
+	return m.turns > 1
+}
+
+// answeredElsewhere reports whether the present session of our reflector counts more packets as lost than have no reply: another one has
+// received them.
+func (a *Account) answeredElsewhere(rc *stampfmt.Receipt) bool {
+	unanswered := a.outstandingPackets.next - a.answered()
+	return int32(rc.Lost-rc.Late-uint32(unanswered)) > 0
 }
 
 // missedBefore reports whether more numbers than requests are between r, the first reply to q, and the first reply before it, and counts

@@ -103,7 +103,7 @@ func (a *Account) QueryDue(now time.Duration, receipts bool) bool {
 func (a *Account) Query(t1 instant.Time) (seq uint64, finish bool) {
 	a.statsQuery.note(a.opts.encode(t1))
 	seq, finish = a.Next(), a.statsQuery.finish
-	if finish && a.Kind != RemoteOurs {
+	if finish && a.Kind != RemoteOurs && a.Shared != SharedAddress {
 		seq += leap
 	}
 	return seq, finish

@@ -57,7 +57,7 @@ func (a *Account) Accept(r *Reply, now time.Duration) (q Request, ok bool) {
 	q, why, ok := a.RequestOf(r)
 	if !ok {
 		a.Refuse(why, now)
-	} else if !r.Filled() {
+	} else {
 		a.unshare(r, q)
 	}
 	return q, ok
@@ -70,12 +70,12 @@ func (a *Account) Report(r *Reply, q Request, now time.Duration) (present bool) 
 	switch {
 	case q.Forgotten(): // only a 32-bit value identifies the session
 		present = r.Receipt.Epoch == a.remote.epoch
-	case r.Filled():
+	case r.counted():
 		present = a.learn(r, now, a.fresh(r, q))
 	}
 	switch {
 	case !q.StatsQuery:
-	case r.Filled():
+	case r.counted():
 		a.statsQuery.answered(r.Receipt.Finish)
 	default:
 		a.foreignStatsQuery(r, now)
@@ -90,7 +90,7 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 		if now-f.sent > a.opts.LossTimeout {
 			one.Lost = a.overdue(one)
 		}
-		if one.Lost[sample.Reverse] && r.Filled() { // the true T3 follows
+		if one.Lost[sample.Reverse] && r.counted() { // the true T3 follows
 			one.Lost[sample.Reverse], one.undecided = false, true
 		}
 	}
@@ -104,7 +104,7 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 	switch {
 	case q.Outstanding == nil && where != seqwin.Duplicate:
 		// Our reflector counted it as received, and reports when; of several copies the first counts.
-		if r.Filled() && q.Seq >= a.fwd.lastOverdue && !a.remoteLost(q.Seq) && a.overdue(one)[sample.Forward] {
+		if r.counted() && q.Seq >= a.fwd.lastOverdue && !a.remoteLost(q.Seq) && a.overdue(one)[sample.Forward] {
 			a.fwd.tooLate(q.Seq)
 		}
 	case !first:
