@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,31 @@ func TestPauseOfTheSenderIsNotInTheOfferedRate(t *testing.T) {
 			if r.Throughput > 1.01*r.Offered || r.State != NotFilled {
 				t.Errorf("%v of pause, skip %v: %.0f of %.0f B/s, %v: %s", pause, skip, r.Throughput, r.Offered, r.State, r.Evidence)
 			}
+		}
+	}
+}
+
+// A sender that stands still for less than a pause and sends less for it is as slow for both rates: without loss no more
+// arrives than was offered.
+func TestLosslessThroughputIsAtMostTheOfferedRate(t *testing.T) {
+	for _, still := range []time.Duration{100 * ms, 150 * ms, 190 * ms} {
+		w := profile(10e6, 9.8e6, 110_000, 14*ms, 0)
+		o := options(w)
+		begin := time.Duration(-1)
+		packets := slices.DeleteFunc(w.simulate(1), func(p Packet) bool {
+			at := p.Sent.Sub(epoch)
+			if p.Segment < o.Load || o.After > 0 && p.Segment >= o.After {
+				return false
+			}
+			if begin < 0 {
+				begin = at
+			}
+			at -= begin
+			return (at/time.Second)%2 == 0 && at%time.Second > 400*ms && at%time.Second < 400*ms+still
+		})
+		r := Analyze(packets, o)
+		if r.Loss != 0 || r.Throughput > r.Offered || r.Throughput < 0.97*r.Mean {
+			t.Errorf("%v: %.0f of %.0f B/s, mean %.0f, loss %v", still, r.Throughput, r.Offered, r.Mean, r.Loss)
 		}
 	}
 }
