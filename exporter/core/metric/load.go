@@ -22,7 +22,7 @@ var (
 var (
 	UDPThroughput = Family(Desc{
 		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection,
-		Help:   "Received IP bytes per second under constant load: the median over the seconds of the last run in which the sender did not pause, without the first and last part of the run (the whole run, if a second has few packets).",
+		Help:   "Received IP bytes per second under constant load: the median over the seconds of the last run in which the sender did not pause, without the first and last part of the run (the whole run, if a second has few packets); without loss at most the offered rate.",
 		Absent: "Before the first completed run, and in modes sweep and search.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
 	})
