@@ -15,7 +15,7 @@ func TestDecisionsStandOnce(t *testing.T) {
 		places []string
 	}{
 		"the link of a load test that names none": {
-			`(first|only) (link )?(of|that) (a|the|its|an) (path|agent)|its only link|--link is required`, []string{"exporter/probe/link/filled.go", "exporter/load/loadtest/options.go"},
+			`(first|only) (link )?(of|that) (a|the|its|an) (path|agent)|its only link|--link is required|with the path's name`, []string{"exporter/probe/link/filled.go", "exporter/load/loadtest/options.go"},
 		},
 		"losses that have no direction": {
 			`Lost (> 0|== 0) && .*Stateless|Stateless.*Lost (> 0|== 0)|number its replies; `, []string{"exporter/probes/stamp/status.go"},

@@ -62,7 +62,7 @@ func (p *Path) Describe() []option.Description {
 			Required("it must be a host, such as reflector.example.net or 192.0.2.1:%d", hostport.Reflector),
 		option.Text(&p.Profile, "The profile of its probes.").Unset("the one of the file").WithExample("full"),
 		option.Value(&p.Links, nil, "The links that its packets pass and that load tests fill, one name or a list: a test of any path over one of them affects this path.").
-			Unset("those of its load tests, or one with the path's name").WithExample("[uplink, lab]"),
+			Unset("those of its load tests, or " + link.NamelessDoc).WithExample("[uplink, lab]"),
 		option.Value(&p.Labels, nil, "Labels of the path, to group by: in oneway_path_labels_info, and tags of points of outputs. At most "+strconv.Itoa(pathlabel.MaxLabels)+".").WithExample("{site: seoul, region: asia}"),
 		option.Value(&p.Probes, nil, "The measurements of the path.").Required("a path needs at least one, such as {type: stamp}"),
 	}

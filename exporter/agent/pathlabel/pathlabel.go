@@ -24,10 +24,12 @@ const (
 	MaxLabels = 16
 	MaxNames  = 32
 	MaxRunes  = 128
+	// maxName limits the letters, digits and _ of a name.
+	maxName = 64
 )
 
 // namePattern is the form of names that every query language accepts without quotes.
-var namePattern = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]{0,63}$`)
+var namePattern = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z][a-zA-Z0-9_]{0,%d}$`, maxName-1))
 
 // Checker checks the labels of the paths of one configuration. Make one with NewChecker.
 type Checker struct {
@@ -73,7 +75,7 @@ func (c *Checker) Check(labels map[string]string) error {
 		key := "labels." + name
 		switch value := labels[name]; {
 		case !namePattern.MatchString(name) || strings.Contains(name, "__"):
-			errs = append(errs, option.Errorf(key, "is no name of a label; it must begin with a letter, and have at most 64 letters, digits and single _"))
+			errs = append(errs, option.Errorf(key, "is no name of a label; it must begin with a letter, and have at most %d letters, digits and single _", maxName))
 		case c.isReserved(name):
 			errs = append(errs, option.Errorf(key, "has the name of a label of metrics or targets, or of a field of points; choose another, such as path_%s", name))
 		case value == "" || utf8.RuneCountInString(value) > MaxRunes || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):

@@ -29,7 +29,10 @@ type Token struct {
 	Limits loadcontrol.Limits
 }
 
-var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+// maxTokenName limits the characters of a token's name.
+const maxTokenName = 64
+
+var tokenName = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,%d}$`, maxTokenName-1))
 
 const (
 	// tokenPrefix identifies tokens for secret scanners.
@@ -54,7 +57,7 @@ func NewToken(name string, limits loadcontrol.Limits) (t Token, text string, err
 }
 
 func errTokenName(name string) error {
-	return fmt.Errorf("loadserver: token name %q: it must begin with a letter or digit, and have at most 64 letters, digits, and _ . -", name)
+	return fmt.Errorf("loadserver: token name %q: it must begin with a letter or digit, and have at most %d letters, digits, and _ . -", name, maxTokenName)
 }
 
 // String returns the token's line of a file.

@@ -35,7 +35,7 @@ func (o *Options) Describe() []option.Description {
 			}),
 		option.Value(&o.Windows, nil, "Local times of the day in which runs may begin.").Unset("any time").WithExample(`["22:00-06:00", "mon-fri 09:00-17:00"]`).FileOnly(),
 		option.Text(&o.Link, "Link that the test fills, by its name in the section links of the agent; one test at a time uses a link.").Unset(link.FilledDoc).
-			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link, or without any one with the path's name; where several links remain, the flag is required").
+			UnsetFlag("the link of the agent's own test to that host, else the first of its path to it, else its only link, or without any " + link.NamelessDoc + "; where several links remain, the flag is required").
 			WithExample("uplink").WithPlaceholder("NAME"),
 		option.Number(&o.MaxWait, 5*time.Minute, 0, 24*time.Hour, "Longest wait of a due run for its link, here or at the remote end, while another test uses it."),
 		option.Number(&o.Timeout, 0, 0, link.MaxHold, "Longest duration of a run.").Unset(fmt.Sprintf("%d times the planned duration plus %s", timeoutFactor, option.String(timeoutMargin))),

@@ -139,7 +139,7 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 		return r.outcome(run, &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)}), 0, nil
 	}
 	if !r.calendar.Open(time.Now()) {
-		return r.outcome(run, &Failure{Reason: runreason.WindowClosed, Err: errors.New("the window closed before the link was free")}), 0, nil
+		return r.outcome(run, &Failure{Reason: runreason.WindowClosed, Err: errors.New("the run waited for the link until the time of " + windowsKey + " had passed")}), 0, nil
 	}
 	a := &Attempt{
 		Run: run.ID, Bytes: r.test.Bytes(r.links.Usage(r.link).Left), Timeout: r.timeout(), Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase, Progress: r.follow,

@@ -2,8 +2,12 @@ package link
 
 import "cmp"
 
-// FilledDoc tells, for documents of options, which link Filled returns where no option names one.
-const FilledDoc = "the first link of the path, or one with the path's name"
+// Texts of Filled for documents of options: NamelessDoc is the link of a path that names none, FilledDoc the link where no option names
+// one.
+const (
+	NamelessDoc = "one with the path's name"
+	FilledDoc   = "the first link of the path, or " + NamelessDoc
+)
 
 // Filled returns the link that a load test fills: the one that its option link names, else FilledDoc. first is the path's first link;
 // empty: the path names no links.
