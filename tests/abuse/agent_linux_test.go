@@ -237,7 +237,7 @@ func secretsForAll(t *testing.T, binary string) {
 		"agent.key":     fmt.Sprintf(loadTest, "cert_file: tokens, key_file: agent.key"),
 	} {
 		secret, file := filepath.Join(dir, name), filepath.Join(dir, "oneway.yml")
-		for path, content := range map[string]string{secret: "a shared secret\n", file: configuration, filepath.Join(dir, "tokens"): ""} {
+		for path, content := range map[string]string{secret: "a-shared-secret\n", file: configuration, filepath.Join(dir, "tokens"): ""} {
 			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}

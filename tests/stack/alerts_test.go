@@ -106,7 +106,7 @@ func (s *stack) expectAlerts(t *testing.T, began time.Time, labels map[string]st
 			continue
 		}
 		t.Logf("%s %s of %s arrived after %.1f s", labels["alertname"], labels["path"]+labels["pps"], p.name, at.Sub(began).Seconds())
-		if took := at.Sub(began); took > limit {
+		if took := at.Sub(began); took > limit && !smoke() { // a smoke test runs beside others: truth is asserted, precision printed
 			t.Errorf("alert with %v took %v, want at most %v", labels, took, limit)
 		}
 	}

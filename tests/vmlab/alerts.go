@@ -38,12 +38,14 @@ func (l *Lab) CheckAlerts(ctx context.Context, rules string, results []*Result) 
 
 func expectations(clock alerting.Clock, results []*Result) (expect []alerting.Expect) {
 	stepped := false
+	flaky := map[string]bool{} // whose alert may still fire when they run again
 	for _, r := range results {
 		e := alerting.Expect{
 			Name: r.Scenario.Name, From: clock.Second(r.Span.From), To: clock.Second(r.Span.To),
-			Fires: r.Scenario.Alert, Lasting: stepped && r.Scenario.Alert == steppedAlert, Besides: []string{steppedAlert},
+			Fires: r.Scenario.Alert, Lasting: stepped && r.Scenario.Alert == steppedAlert || flaky[r.Scenario.Name], Besides: []string{steppedAlert},
 		}
 		stepped = stepped || r.Scenario.Alert == steppedAlert
+		flaky[r.Scenario.Name] = r.Flaky
 		if !r.Flaky && (e.Fires != "" || r.Scenario.steady()) {
 			expect = append(expect, e)
 		}

@@ -48,8 +48,14 @@ func TestScenarioWithFaultsRunsOnceMore(t *testing.T) {
 			if !slices.Equal(names, c.flaky) || len(kept.Files) != len(c.flaky) || len(results) != len(c.first)+len(c.again) {
 				t.Errorf("flaky %v in %d results, files %v, want %v", names, len(results), kept.Files, c.flaky)
 			}
-			if expect := expectations(alerting.Clock{}, results); len(expect) != len(results)-len(names) {
+			expect := expectations(alerting.Clock{}, results)
+			if len(expect) != len(results)-len(names) {
 				t.Errorf("alerts of %d results are expected, want those of %d", len(expect), len(results)-len(names))
+			}
+			for _, e := range expect {
+				if e.Lasting != slices.Contains(c.flaky, e.Name) { // the alert of the first time may still fire
+					t.Errorf("%s: lasting %v", e.Name, e.Lasting)
+				}
 			}
 			var text strings.Builder
 			if err := Print(&text, results, false); !errors.Is(err, c.want) && !strings.Contains(text.String(), "coverage") {
