@@ -253,10 +253,18 @@ func (r *Result) judge(run *Run, span Span) error {
 	return nil
 }
 
-// sequence is the states that followed each other in the span.
+// sequence is the state at the start of the span, which may end before it is asked for again, and the
+// states that followed in it; empty if there is no state in the span.
 func sequence(states []record.State, in Span) (seen []string) {
-	for _, s := range states {
-		if in.holds(s.Counter) && (len(seen) == 0 || seen[len(seen)-1] != s.State) {
+	first := slices.IndexFunc(states, func(s record.State) bool { return in.holds(s.Counter) })
+	if first < 0 {
+		return nil
+	}
+	for _, s := range states[max(0, first-1):] {
+		if s.Counter >= in.To {
+			break
+		}
+		if len(seen) == 0 || seen[len(seen)-1] != s.State {
 			seen = append(seen, s.State)
 		}
 	}

@@ -75,6 +75,26 @@ func TestStatesMustFollowEachOtherAsExpected(t *testing.T) {
 	}
 }
 
+func TestStateAtTheStartIsTheFirstOfASequence(t *testing.T) {
+	var states []record.State
+	for i, s := range []string{"holdover", "synchronized", "unsynchronized", "unsynchronized", "synchronized", "stepping"} {
+		states = append(states, record.State{Counter: uint64(10 * (i + 1)), State: s})
+	}
+	for _, c := range []struct {
+		in   Span
+		want string
+	}{
+		{Span{25, 55}, "synchronized unsynchronized synchronized"},
+		{Span{0, 15}, "holdover"},
+		{Span{42, 48}, ""},
+		{Span{70, 90}, ""},
+	} {
+		if got := strings.Join(sequence(states, c.in), " "); got != c.want {
+			t.Errorf("%v: %q; want %q", c.in, got, c.want)
+		}
+	}
+}
+
 func TestMissingReasonAndMetricAreFaults(t *testing.T) {
 	s := Scenario{States: []string{"synchronized"}, Reason: "local_stepped", Met: func(local, _ *Values) bool { return local.Grew("x{}") > 0 }}
 	if f := checked(s, "synchronized"); len(f) != 2 {
