@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,17 +114,17 @@ func TestVethPairIsCalibratedAndLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestTrueDelayIsSubtracted(t *testing.T) {
+func TestTrueDelayAboveTheRoundTripsIsRefused(t *testing.T) {
 	o := options(calibration.Loopback)
 	o.TrueDelay = 300 * time.Millisecond
-	r, err := Run(t.Context(), o, environment(t, known()), quiet)
-	if err != nil {
-		t.Fatal(err)
+	_, err := Run(t.Context(), o, environment(t, known()), quiet)
+	if err == nil {
+		t.Fatal("not refused")
 	}
-	for _, d := range []calibration.Direction{r.Record.Forward, r.Record.Reverse} {
-		if d.Systematic > -200*time.Millisecond || d.Systematic < -300*time.Millisecond {
-			t.Errorf("%+v", d)
-		}
+	_, limit, _ := strings.Cut(err.Error(), "true_delay_ns is 300000000; it must be at most ")
+	limit, _, _ = strings.Cut(limit, ",")
+	if most, e := strconv.Atoi(limit); e != nil || most <= 0 || most > int(100*time.Millisecond) {
+		t.Errorf("%v; want the largest true delay, above 0 and below 100 ms", err)
 	}
 }
 

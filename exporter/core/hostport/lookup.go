@@ -36,7 +36,8 @@ func lookupRemedy(failed *net.DNSError, config []byte) string {
 	if !failed.IsNotFound {
 		return "the DNS server of /etc/resolv.conf does not reply as it should; the name may be right"
 	}
-	const remedy = "correct the name, or its entry in /etc/hosts or in DNS"
+	// The resolver has the same error for a name that does not exist and for one without addresses.
+	const remedy = "correct the name, or its entry in /etc/hosts or in DNS (it may have no address)"
 	others := otherSources(config)
 	if len(others) == 0 {
 		return remedy

@@ -12,8 +12,8 @@ import (
 func TestRemedyOfALookupNamesTheSourcesThatAreNotAsked(t *testing.T) {
 	notFound := &net.DNSError{Err: "no such host", Name: "printer", IsNotFound: true}
 	for config, want := range map[string]string{
-		"":                                    "correct the name, or its entry in /etc/hosts or in DNS",
-		"passwd: files sss\nhosts: files dns": "correct the name, or its entry in /etc/hosts or in DNS",
+		"":                                    "correct the name, or its entry in /etc/hosts or in DNS (it may have no address)",
+		"passwd: files sss\nhosts: files dns": "correct the name, or its entry in /etc/hosts or in DNS (it may have no address)",
 		"hosts: files myhostname dns":         "this program asks only these, and not myhostname of /etc/nsswitch.conf, which `getent hosts printer` does",
 		"hosts:\tfiles mdns4_minimal [NOTFOUND=return] dns # sss": "and not mdns4_minimal of",
 		"hosts: resolve [!UNAVAIL=return] files myhostname dns":   "and not resolve, myhostname of",

@@ -59,9 +59,14 @@ func Evaluate(t Train, o Options) Verdict {
 	if v.tooShort(o) {
 		return v
 	}
-	gaps = gaps[v.Skipped:]
-	if !v.bucket(gaps) {
-		v.uneven(gaps)
+	if !v.bucket(gaps[v.Skipped:]) {
+		v.uneven(gaps[v.Skipped:])
+		return v
+	}
+	rest := Verdict{IPBytes: t.IPBytes}
+	after := t.Packets[v.Skipped+knee(t.Packets[v.Skipped:]):]
+	if rest.measure(after); !rest.paced(after) {
+		v.is(SenderPace, "the first %d packets arrived faster than the rest, and so they were sent", len(t.Packets)-len(after)+1)
 	}
 	return v
 }
@@ -189,8 +194,8 @@ func (v *Verdict) partly(packets []Packet, o Options) {
 	}
 }
 
-// bucket searches the split of the train with the shortest gaps before it compared with those after it: b packets
-// that passed with the bucket's tokens, and the rest.
+// bucket searches the split of the train with the shortest gaps before it compared with those after it: packets that
+// passed with the bucket's tokens, and the rest.
 //
 // The mean of k gaps is the difference of two arrivals, over k, and its standard error s/k; s is that of a gap,
 // which is such a difference too, estimated from the variation of the gaps before and after. For few gaps s itself

@@ -129,6 +129,9 @@ func TestRetryAfterIsKept(t *testing.T) {
 			if pause := accepted.Sub(refused); pause < 900*time.Millisecond || r.requests(resultRateLimited) != 1 {
 				t.Errorf("the next request came after %v", pause)
 			}
+			if log := r.log.String(); !strings.Contains(log, "retry_after=") {
+				t.Errorf("the log is %q, without the time that the store asked for", log)
+			}
 		})
 	}
 }

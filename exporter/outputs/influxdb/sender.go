@@ -179,7 +179,11 @@ func (s *sender) note(r reply, accepted bool) {
 	switch failed := !r.final() && r.result != resultTooLarge; {
 	case failed:
 		if s.failures++; s.failures == 1 {
-			s.log.Warn("Points are not delivered; it is tried again", "destination", o.options.destination(), "reason", r.reason)
+			details := []any{"destination", o.options.destination(), "reason", r.reason}
+			if r.after > 0 {
+				details = append(details, "retry_after", r.after)
+			}
+			s.log.Warn("Points are not delivered; it is tried again", details...)
 		}
 	case s.failures > 0:
 		s.log.Info("Points are delivered again", "destination", o.options.destination(), "failures", s.failures, "waiting_points", waiting)

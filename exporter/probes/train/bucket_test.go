@@ -120,3 +120,71 @@ func TestBucketThatOnlySomeTrainsFindFullIsMeasured(t *testing.T) {
 		t.Fatalf("shaper %+v, capacity %v; want %v B/s after %v B", s, d.Capacity, rate, bucket)
 	}
 }
+
+// The line before the bucket is faster than the sender, so that no train that the bucket passes is clean: those that double empty it.
+func TestBucketBehindALineFasterThanTheSenderIsMeasured(t *testing.T) {
+	const line = 10e9 / 8
+	for name, c := range map[string]struct {
+		rate, bucket float64
+		packets      int // of the longest train
+	}{
+		"100 kB":              {20e6 / 8, 100_000, 200},
+		"200 kB":              {20e6 / 8, 200_000, 200},
+		"60 kB":               {20e6 / 8, 60_000, 100},
+		"slow":                {1e6 / 8, 60_000, 100},
+		"2000 times slower":   {310e3 / 8, 45_000, 81}, // for which the link needs 2 s
+		"at half the pace":    {300e6 / 8, 60_000, 200},
+		"larger than a train": {20e6 / 8, 600_000, 200},
+		"none":                {600e6 / 8, 0, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := DefaultOptions()
+			o.PayloadBytes = []int{1472, 800}
+			longest, trains := 0, 0
+			path := &simulatedPath{rate: c.rate, bucket: c.bucket, line: line, port: 1500, nic: 20 * time.Microsecond}
+			path.watch = func(p stream.Plan) {
+				if n := p.Segments[0].Burst; n > o.TrainPackets {
+					longest, trains = max(longest, n), trains+len(p.Segments)
+				}
+			}
+			d, run := must(t, path, o)
+			if longest > c.packets || longest < c.packets*9/10 || trains > 6 {
+				t.Errorf("%d long trains of up to %d packets, want %d packets", trains, longest, c.packets)
+			}
+			if d.Capacity != nil {
+				t.Errorf("capacity %v; want none", *d.Capacity)
+			}
+			if name == "none" || c.bucket > 200*1500 {
+				if d.Shaper != nil || d.Refusal != "" || !strings.Contains(d.refusals()[0], "sent too slowly") {
+					t.Errorf("shaper %+v, %q; want none, as trains were sent too slowly", d.Shaper, d.refusals())
+				}
+				return
+			}
+			s := d.Shaper
+			if s == nil || math.Abs(s.Rate-c.rate) > s.RateBound || s.Burst == nil || math.Abs(*s.Burst-c.bucket) > *s.BurstBound {
+				t.Fatalf("shaper %+v of %+v, notes %q, long trains %v; want %v B/s after %v B", s, d, run.Notes, d.LongTrains, c.rate, c.bucket)
+			}
+			if s.RateBound > 0.02*s.Rate || *s.BurstBound > 0.05**s.Burst+1500 {
+				t.Errorf("the bounds of %v ± %v and %v ± %v are wide", s.Rate, s.RateBound, *s.Burst, *s.BurstBound)
+			}
+			if told := d.summary()[1].Text(); !strings.Contains(told, "after a burst of") || len(run.Notes) != 1 {
+				t.Errorf("the summary of the shaper is %q, the notes %q", told, run.Notes)
+			}
+		})
+	}
+}
+
+// A sender that slows down within its trains is no token bucket.
+func TestSenderThatSlowsDownIsNoBucket(t *testing.T) {
+	// The time between packets grows after the first 15 of 25 and 64 of 100.
+	for _, slower := range []time.Duration{2 * time.Microsecond, 5 * time.Microsecond, 30 * time.Microsecond} {
+		path := &simulatedPath{rate: 10e9 / 8, port: 1500, nic: 2 * time.Microsecond}
+		path.slows = slower
+		o := DefaultOptions()
+		o.PayloadBytes = []int{1472}
+		d, _ := must(t, path, o)
+		if d.Shaper != nil || d.Refusal != "" || d.Sizes[0].Trains["token_bucket"]+d.LongTrains["token_bucket"] > 0 {
+			t.Errorf("%v: shaper %+v, %q, trains %v, long %v; want no token bucket", slower, d.Shaper, d.Refusal, d.Sizes[0].Trains, d.LongTrains)
+		}
+	}
+}

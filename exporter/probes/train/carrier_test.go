@@ -34,6 +34,8 @@ type simulatedPath struct {
 	nic time.Duration
 	// pace changes nic by train; nil: constant.
 	pace func(train int) time.Duration
+	// slows is added to nic after six tenths of each burst.
+	slows time.Duration
 	// arrival changes the arrival time of a packet; nil: unchanged.
 	arrival func(at instant.Time, i int) instant.Time
 	// err ends every transfer.
@@ -86,7 +88,7 @@ func (r *simulatedPath) Transfer(_ context.Context, _ sample.Direction, p stream
 			}
 			r.bursts++
 			for i := range s.Burst {
-				r.packet(out, p, s.PayloadBytes, r.now.Add(time.Duration(i)*nic))
+				r.packet(out, p, s.PayloadBytes, r.now.Add(time.Duration(i)*nic+time.Duration(max(0, i-s.Burst*6/10))*r.slows))
 			}
 			r.now = r.now.Add(s.Interval)
 		}

@@ -9,7 +9,8 @@
 //	a repetition for each discarded train, up to a limit (repeats)
 //
 // and, of the largest size that is not fragmented, three long trains, which empty a token bucket that the others do
-// not.
+// not. If the line before the bucket is faster than the sender, no train is clean: the long ones then double in length
+// until one has emptied the bucket.
 //
 // A train is discarded if a packet was lost, reordered or duplicated, or if anything but the slowest link
 // determined the distances of its packets (see package estimate/capacity). If too few remain, the result is the
@@ -224,7 +225,7 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	k.rest -= k.opts.longTrains()
 	z := d.best()
 	if z == nil {
-		return nil
+		return k.doubled(ctx, s, r, d)
 	}
 	o := k.opts
 	o.Trains, o.Repeats = longTrains, longTrains-1
@@ -232,7 +233,7 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	c := newTrainPlan(o, o.TrainPackets)
 	c.long = true
 	var err error
-	if o.TrainPackets >= longFactor*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // otherwise a queue holds no more, or the bucket is known
+	if k.longer(o.TrainPackets, z) && d.bucket() == nil {
 		err = k.sendTrains(ctx, s, r, d, c, z)
 	}
 	d.shaped(capacity.FindShaper(c.trains, c.evaluate))
@@ -241,6 +242,27 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 			d.shaped(z.shaper)
 		}
 	}
+	return err
+}
+
+// longer reports whether trains of so many packets are long, and the path's queues hold more than another train.
+func (k *Kind) longer(packets int, z *Size) bool {
+	return packets >= longFactor*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets
+}
+
+// doubled sends long trains in a direction that has slowed no train, so that its rate is not known.
+func (k *Kind) doubled(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction) error {
+	z := d.unslowed()
+	if z == nil || !k.longer(k.opts.LongTrainPackets, z) {
+		return nil
+	}
+	o := k.opts
+	o.TrainPackets = o.LongTrainPackets
+	c := newTrainPlan(o, longFactor*z.TrainPackets)
+	c.long, c.doubles = true, true
+	err := k.sendTrains(ctx, s, r, d, c, z)
+	d.shaped(capacity.FindShaper(c.trains, c.evaluate))
+	d.conclude(z, c.verdicts)
 	return err
 }
 

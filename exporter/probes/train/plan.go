@@ -33,6 +33,9 @@ type trainPlan struct {
 	sent int
 	// long: a long train is to be sent; the packets before its first loss count as one.
 	long bool
+	// doubles: each train is twice as long as the one before, until the last length, of which so many were sent.
+	doubles, last bool
+	lasting       int
 }
 
 // newTrainPlan begins with trains of length packets.
@@ -50,6 +53,9 @@ const maxDiscarded = 10
 
 // next returns how many trains to send now, and whether after a pause; zero: the plan is complete.
 func (c *trainPlan) next() (trains int, pause bool) {
+	if c.doubles {
+		return c.nextDouble(), false
+	}
 	discarded := len(c.verdicts) - c.clean
 	if c.clean >= c.opts.Trains || discarded > c.opts.Repeats || c.clean == 0 && len(c.verdicts) >= maxDiscarded && !c.transient {
 		return 0, false
@@ -95,6 +101,10 @@ func (c *trainPlan) observe(t capacity.Train, v capacity.Verdict) {
 	if d, ok := gap(t); ok {
 		c.gaps = append(c.gaps, d)
 	}
+	if c.doubles {
+		c.double(t, v)
+		return
+	}
 	if v.Result != capacity.Lost {
 		c.prefixes = c.prefixes[:0]
 		return
@@ -110,6 +120,44 @@ func (c *trainPlan) observe(t capacity.Train, v capacity.Verdict) {
 	// less. A tenth is left to cross traffic.
 	c.length = max(minPackets, min(slices.Max(c.prefixes)*9/10, c.length-1))
 	c.prefixes = c.prefixes[:0]
+}
+
+// nextDouble is the number of trains to send now if they double.
+func (c *trainPlan) nextDouble() int {
+	buckets := 0
+	for _, v := range c.verdicts[len(c.verdicts)-c.lasting:] {
+		if v.Result == capacity.TokenBucket {
+			buckets++
+		}
+	}
+	if c.last && (c.lasting >= longTrains+1 || buckets >= longTrains || buckets == 0 && c.lasting >= longTrains-1) {
+		return 0
+	}
+	return 1
+}
+
+// double adds a train, and sets the length of the next one: twice, unless the link would need more than longest at the rate of the end of this train. The train
+// after the first that has emptied a bucket has the last length.
+func (c *trainPlan) double(t capacity.Train, v capacity.Verdict) {
+	if c.last {
+		c.lasting++
+	}
+	n := len(t.Packets)
+	end, ok := gap(capacity.Train{Packets: t.Packets[n-n/4:]})
+	took, _ := gap(t)
+	if v.Result == capacity.TokenBucket && ok {
+		c.gaps = append(c.gaps[:0], end) // until the bucket is full again: all bytes of the train at its rate
+	}
+	if c.last {
+		return
+	}
+	most := c.opts.TrainPackets
+	if end > 0 {
+		most = min(most, n+int((longest-took*time.Duration(n))/end))
+	}
+	next := min(longFactor*c.length, most)
+	c.last = v.Result == capacity.TokenBucket || next <= c.length || next == c.opts.TrainPackets
+	c.length = max(c.length, next)
 }
 
 // gap is the link's time for a packet of a train: the mean interval of the packets that arrived.

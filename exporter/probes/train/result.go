@@ -111,13 +111,20 @@ func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
 }
 
 // conclude takes the direction's capacity from the size that represents it, unless long trains show that its rate
-// does not last: then there is none.
+// does not last, or that size has none: then there is none.
 func (d *Direction) conclude(z *Size, long []capacity.Verdict) {
 	d.PacketBytes, d.LongTrains = z.PacketBytes, map[string]int{}
 	for _, v := range long {
 		d.LongTrains[v.Result.String()]++
 	}
-	d.HiddenBucket, d.Refusal = z.summary.Sustained(long, z.WireBytes, z.TrainPackets)
+	switch {
+	case z.Median != nil:
+		d.HiddenBucket, d.Refusal = z.summary.Sustained(long, z.WireBytes, z.TrainPackets)
+	case d.Shaper == nil:
+		return
+	default:
+		d.Refusal = fmt.Sprintf("a token bucket, which longer trains empty; those of %d packets are %s", z.TrainPackets, z.summary.Cause.Words())
+	}
 	if o := d.bucket(); o != nil {
 		d.Refusal = fmt.Sprintf("trains of %d B show a token bucket: %s", o.PacketBytes, o.Refusal)
 	}
@@ -224,6 +231,21 @@ func (d *Direction) best() (best *Size) {
 		}
 	}
 	return best
+}
+
+// unslowed is the largest unfragmented size of a direction without a capacity, if its trains arrived as fast as they were sent, or too fast to
+// measure: the path may have a token bucket that they do not empty. Nil: none.
+func (d *Direction) unslowed() (largest *Size) {
+	for _, z := range d.Sizes {
+		whole := z.Fragmented == nil || !*z.Fragmented
+		if whole && (largest == nil || z.PacketBytes > largest.PacketBytes) {
+			largest = z
+		}
+	}
+	if largest == nil || largest.summary.Cause != capacity.SenderPace && largest.summary.Cause != capacity.TooShort {
+		return nil
+	}
+	return largest
 }
 
 // summary describes a direction in a few lines.
