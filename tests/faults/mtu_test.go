@@ -1,9 +1,11 @@
 package faults
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/tests/loadsite"
 )
 
@@ -13,8 +15,8 @@ func TestTestsOfPacketsThatAreTooLargeHaveNoResult(t *testing.T) {
 	s := newSite(t, wide())
 	nft(t, s.Network.Server, "inet", "input", "udp length > 1300")
 	nft(t, s.Network.Client, "inet", "input", "udp length > 1300")
-	nft(t, s.Network.Server, "inet", "input", "tcp dport 8620 meta length > 1300") // the control connection fits
-	nft(t, s.Network.Client, "inet", "input", "tcp sport 8620 meta length > 1300")
+	nft(t, s.Network.Server, "inet", "input", fmt.Sprintf("tcp dport %d meta length > 1300", loadcontrol.DefaultPort)) // the control connection fits
+	nft(t, s.Network.Client, "inet", "input", fmt.Sprintf("tcp sport %d meta length > 1300", loadcontrol.DefaultPort))
 	incomplete := func(what string, r loadsite.Result, key string) {
 		if r.Outcome != "incomplete" || r.Reason != "packet_too_large" || !strings.Contains(r.Error, "no packet of 14") || !strings.Contains(r.Error, "choose a smaller "+key) {
 			t.Errorf("%s: %s, %s: %s", what, r.Outcome, r.Reason, r.Error)

@@ -92,7 +92,7 @@ unless on (job, instance, path, probe, direction) $saturationState{state="not_fi
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} throughput of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
-			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
+			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last " + recentWords() + " is {{ $value | humanize }}B/s" +
 				lookup(UDPThroughputBaseline.Name+sameDirection, "; in the same hours of the last "+daysOfBaseline()+" it was {{ .Value | humanize }}B/s") +
 				lookup(metric.LoadedLoss.Name+sameDirection, "; loss under load {{ .Value | humanizePercentage }}") + ".",
 		},
@@ -111,7 +111,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} capacity of {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
-			Description: "By packet trains the {{ $labels.direction }} capacity of {{ $labels.path }}/{{ $labels.probe }} was {{ $value | humanize }}B/s in the last 2 hours" +
+			Description: "By packet trains the {{ $labels.direction }} capacity of {{ $labels.path }}/{{ $labels.probe }} was {{ $value | humanize }}B/s in the last " + recentWords() +
 				lookup(CapacityBaseline.Name+sameDirection, "; in the last "+daysOfBaseline()+" it was {{ .Value | humanize }}B/s") + ". Trains do not fill the link: the link itself is slower, or the route changed.",
 		},
 	}
@@ -129,7 +129,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
 			Summary: "The {{ $labels.direction }} throughput of TCP on {{ $labels.path }} has fallen to {{ $value | humanize }}B/s",
-			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last 2 hours is {{ $value | humanize }}B/s" +
+			Description: "The median of the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} in the last " + recentWords() + " is {{ $value | humanize }}B/s" +
 				lookup(TCPThroughputBaseline.Name+sameDirection, "; in the same hours of the last "+daysOfBaseline()+" it was {{ .Value | humanize }}B/s") +
 				lookup(metric.TCPRetransmitted.Name+sameDirection, "; retransmitted {{ .Value | humanizePercentage }}") +
 				lookup("topk(1, "+metric.TCPLimited.Name+sameDirection+")", "; limited by {{ .Labels.state }} for {{ .Value | humanizePercentage }} of the last run") + ".",
@@ -180,7 +180,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 			Summary: "TCP retransmits {{ $value | humanizePercentage }} {{ $labels.direction }} on {{ $labels.path }}",
 			Description: "For an hour the runs of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} have sent at least {{ $value | humanizePercentage }} of their payload more than once" +
 				lookup(metric.TCPThroughput.Name+sameDirection, "; throughput {{ .Value | humanize }}B/s") +
-				lookup("increase("+metric.TCPTimeouts.Name+sameDirection+"[2h])", `; {{ printf "%.0f" .Value }} timeouts in 2 hours`) + ".",
+				lookup("increase("+metric.TCPTimeouts.Name+sameDirection+"["+recentRange()+"])", `; {{ printf "%.0f" .Value }} timeouts in `+recentWords()) + ".",
 		},
 	}
 	SplitTCPChanged = Rule{

@@ -29,8 +29,8 @@ Before ` + daysOfBaseline() + `: of the hours that exist, from baseline_hours on
 	}
 	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, baseline()), Expr: medianOfDays(DelayFloor1h.Name, "", "1h")}
 	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
-	Calendar1h          = calendar("window1h", "the middle of the last hour", offsetBefore("30m")+" + time() - 1800", agentLabels)
-	Calendar2h          = calendar("window2h", "the middle of the last two hours", offsetBefore("1h")+" + time() - 3600", agentLabels)
+	Calendar1h          = calendarOfWindow(1, "the middle of the last hour")
+	Calendar2h          = calendarOfWindow(recentHours, "the middle of the last "+recentWords())
 	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name+" + "+metric.RunUTCOffset.Name, agentLabels+", path, probe")
 	DelayQuantileByHour = Rule{
 		Name: byHour(metric.Delay, "quantile1h"),
@@ -98,6 +98,11 @@ count_values by ($by) ("hour", hour($instant))
 // offsetBefore is the agent's offset from UTC a time ago: daylight saving time may have changed it since.
 func offsetBefore(time string) string {
 	return "(" + metric.UTCOffset.Name + " offset " + time + " or " + metric.UTCOffset.Name + ")"
+}
+
+// calendarOfWindow is the calendar of the middle of the last hours.
+func calendarOfWindow(hours int, doc string) Rule {
+	return calendar(fmt.Sprintf("window%dh", hours), doc, offsetBefore(fmt.Sprintf("%dm", 30*hours))+fmt.Sprintf(" + time() - %d", 1800*hours), agentLabels)
 }
 
 // atHour is a series with the labels of a calendar by the labels by.

@@ -59,7 +59,7 @@ Not by path.`)
 others. A queue of 0.2 s alone uses up the 0.15 s up to which ITU-T G.114 (05/2003)
 clause 3 sees most applications unaffected.`)
 	ThresholdThroughputRatio = limitOfRuns("throughput_ratio", 0.6, `OnewayThroughputDegraded, OnewayCapacityDegraded, OnewayTCPThroughputDegraded:
-median of 2 h over its baseline, 0..1.`)
+median of `+fmt.Sprint(recentHours)+` h over its baseline, 0..1.`)
 	ThresholdTCPBufferLimitedRatio = limitOfRuns("tcp_buffer_limited_ratio", 0.5, `OnewayTCPBufferLimited: share of a run in which the receive window or the send
 buffer limited the sender, 0..1.`)
 	ThresholdTCPRetransmittedRatio = limitOfRuns("tcp_retransmitted_ratio", 0.05, `OnewayTCPRetransmissions: share of a run's sent payload that was sent again, 0..1.`)

@@ -15,6 +15,16 @@ const verdictDays = 7
 
 func verdictRange() string { return fmt.Sprintf("%dd", verdictDays) }
 
+// recentHours is the time whose runs are compared with a baseline, which leaves it out.
+const recentHours = 2
+
+func recentRange() string { return fmt.Sprintf("%dh", recentHours) }
+
+func recentWords() string { return fmt.Sprintf("%d hours", recentHours) }
+
+// ofRecent is a statistic of the runs in that time, as a part of a name.
+func ofRecent(statistic string) string { return statistic + recentRange() }
+
 // Throughput and capacity with their baselines, and the verdict about split TCP.
 var (
 	CapacityMedian = Rule{
@@ -23,29 +33,30 @@ var (
 		Expr: metric.PathCapacity.Name,
 	}
 	UDPThroughputMedian = Rule{
-		Name: "oneway:udp_throughput_bytes_per_second:median2h",
+		Name: recorded(metric.UDPThroughput, ofRecent("median")),
 		Expr: promql(`
-quantile_over_time(0.5, $udpThroughput[2h])
-or quantile_over_time(0.5, $searchMaximum[2h])`, names{
+quantile_over_time(0.5, $udpThroughput[$recent])
+or quantile_over_time(0.5, $searchMaximum[$recent])`, names{
+			"recent":        recentRange(),
 			"udpThroughput": metric.UDPThroughput.Name,
 			"searchMaximum": metric.SearchMaximum.Name,
 		}),
 	}
 	TCPThroughputMedian = Rule{
-		Name: "oneway:tcp_throughput_bytes_per_second:median2h",
-		Expr: "quantile_over_time(0.5, " + metric.TCPThroughput.Name + "[2h])",
+		Name: recorded(metric.TCPThroughput, ofRecent("median")),
+		Expr: "quantile_over_time(0.5, " + metric.TCPThroughput.Name + "[" + recentRange() + "])",
 	}
 	CapacityMedian2h = Rule{
-		Name: "oneway:capacity_bytes_per_second:median2h",
-		Expr: "quantile_over_time(0.5, " + CapacityMedian.Name + "[2h])",
+		Name: recorded(metric.Capacity, ofRecent("median")),
+		Expr: "quantile_over_time(0.5, " + CapacityMedian.Name + "[" + recentRange() + "])",
 	}
 	UDPThroughputByHour = Rule{
-		Name: byHour(metric.UDPThroughput, "median2h"),
+		Name: byHour(metric.UDPThroughput, ofRecent("median")),
 		Doc:  `By hour and kind of day: see the calendars in oneway-baselines.yml.`,
 		Expr: atHour(UDPThroughputMedian.Name, Calendar2h, agentLabels),
 	}
 	TCPThroughputByHour = Rule{
-		Name: byHour(metric.TCPThroughput, "median2h"),
+		Name: byHour(metric.TCPThroughput, ofRecent("median")),
 		Expr: atHour(TCPThroughputMedian.Name, Calendar2h, agentLabels),
 	}
 	CapacityByHour = Rule{
@@ -56,7 +67,7 @@ or quantile_over_time(0.5, $searchMaximum[2h])`, names{
 		Name: recorded(metric.UDPThroughput, baseline()),
 		Doc: `Throughput depends on other traffic: its baseline is of the same hours of the last
 ` + daysOfBaseline() + `, weekdays and weekends separately; with less than an hour of those there is none.
-Capacity is a property of the link; its baseline is of all hours. Both exclude the last 2 hours
+Capacity is a property of the link; its baseline is of all hours. Both exclude the last ` + recentWords() + `
 and begin with as much history as the baseline of delays (12 steps an hour).`,
 		Expr: sameHours(UDPThroughputByHour.Name, UDPThroughputMedian.Name),
 	}
@@ -66,7 +77,7 @@ and begin with as much history as the baseline of delays (12 steps an hour).`,
 	}
 	CapacityBaseline = Rule{
 		Name: recorded(metric.Capacity, baseline()),
-		Expr: medianOfDays(CapacityMedian.Name, "", "2h"),
+		Expr: medianOfDays(CapacityMedian.Name, "", recentRange()),
 	}
 	SplitTCPVerdictChanged = Rule{
 		Name: "oneway:tcp_split_detected:changed",
@@ -110,10 +121,10 @@ func throughput() Group {
 func sameHours(byHour, series string) string {
 	return promql(`
 sum without (hour, daytype) (
-  quantile_over_time(0.5, $byHour[$days] offset 2h)
+  quantile_over_time(0.5, $byHour[$days] offset $recent)
   and on ($agent, hour, daytype) $calendar
-  and count_over_time($byHour[$days] offset 2h) >= 12
+  and count_over_time($byHour[$days] offset $recent) >= 12
 )
 and
-$withHistory`, names{"byHour": byHour, "days": baselineRange(), "agent": agentLabels, "calendar": Calendar2h.Name, "withHistory": withHistory(series, "2h")})
+$withHistory`, names{"byHour": byHour, "days": baselineRange(), "agent": agentLabels, "calendar": Calendar2h.Name, "withHistory": withHistory(series, recentRange()), "recent": recentRange()})
 }
