@@ -1,9 +1,11 @@
 package docs
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"oneway.example/exporter/core/rules"
 )
@@ -11,10 +13,19 @@ import (
 // TestRunbooksHaveTheNumbersOfTheRules: a number that an expression has as a part of its text is compared with the words about it. After a
 // change of one, change both, and this list.
 func TestRunbooksHaveTheNumbersOfTheRules(t *testing.T) {
+	dead := fmt.Sprintf("for %.0f min", (90*time.Second + rules.ProbeFailing.Alert.For).Minutes())
 	for _, c := range []struct {
-		rule             rules.Rule
+		rule rules.Rule
+		// file is a runbook, or empty for the texts of the rule and of its thresholds.
 		expr, file, text string
 	}{
+		{rules.ProbeFailing, "[15m]", "", "share of 15 min during"},
+		{rules.ProbeFailing, "[15m]", "", "of the last 15 minutes"},
+		{rules.ProbeFailing, "max_over_time(oneway_probe_up[90s])", "", "has not replied at all " + dead},
+		{rules.OutputDropping, "[15m]", "", "may lose in 15 min."},
+		{rules.OutputDropping, "[15m]", "", "in 15 minutes:"},
+		{rules.LossHigh, rules.LossRatio1h.Name, "", "in the last 5 min and in the last hour"},
+		{rules.LossHigh, rules.LossRatio5m.Name, "", "in the last 5 min and in the last hour"},
 		{rules.DelayFloorStep, "[15m:1m]) >= 5", "OnewayDelayFloorStep.md", "5 of the last 15 minutes"},
 		{rules.DelayFloorStep, "[1h:1m] offset 15m) >= 15", "OnewayDelayFloorStep.md", "15 of the hour before them"},
 		{rules.ProbeFailing, "[3m]) == 1", "OnewayProbeFailing.md", "3 minutes without a gap"},
@@ -33,6 +44,18 @@ func TestRunbooksHaveTheNumbersOfTheRules(t *testing.T) {
 		{rules.SplitTCPChanged, "[1d]", "OnewaySplitTCPChanged.md", "ends a day after the change"},
 	} {
 		doc := c.rule.Doc
+		if c.rule.Alert != nil {
+			doc += " " + c.rule.Alert.Description
+		}
+		for _, file := range rules.Files() {
+			for _, group := range file.Groups {
+				for _, one := range group.Rules {
+					if strings.HasPrefix(one.Name, "oneway:threshold:") && strings.Contains(one.Doc, c.rule.Name) {
+						doc += " " + one.Doc
+					}
+				}
+			}
+		}
 		if c.file != "" {
 			doc = read(t, filepath.Join(root, runbooks, c.file))
 		}

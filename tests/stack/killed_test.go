@@ -114,7 +114,7 @@ func (s *stack) keepsPoints(t *testing.T) {
 	s.influx.kill(t)
 	var run header
 	if !await.Within(settle, func() bool { run = s.ran(t, "tcp"); return run.ID != last.ID }) {
-		t.Fatal("no run while the store is away")
+		t.Fatalf("no completed run of tcp while the store is away; all runs: %+v", s.runs(t))
 	}
 	time.Sleep(15 * time.Second) // the outage ends after the run, so that its points have been refused
 	values, end := s.report(t, run)
