@@ -143,8 +143,8 @@ func (r *Record) Check() error {
 			return fmt.Errorf("%s: %w", sample.Direction(i), err)
 		}
 	}
-	// The kernel takes the timestamp before a packet leaves and after it has arrived, so that the sum of both directions
-	// is at least that of the true delays, whatever the clocks.
+	// The kernel takes the timestamp before a packet leaves and after it has arrived, so that the round trip is at least twice
+	// the true delay, whatever the clocks.
 	systematic, random := r.Forward.Systematic+r.Reverse.Systematic, r.Forward.Random+r.Reverse.Random
 	if r.Origin == sample.Kernel.String() && systematic < -random {
 		return fmt.Errorf("true_delay_ns is %d; it must be at most %d, by the round trips", r.TrueDelay.Nanoseconds(), (r.TrueDelay + systematic/2).Nanoseconds())

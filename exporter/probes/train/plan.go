@@ -33,7 +33,7 @@ type trainPlan struct {
 	sent int
 	// long: a long train is to be sent; the packets before its first loss count as one.
 	long bool
-	// doubles: each train is twice as long as the one before, until the last length, of which so many were sent.
+	// doubles: each train is twice as long as the one before, until the last length; lasting is the number of trains with it.
 	doubles, last bool
 	lasting       int
 }

@@ -111,7 +111,7 @@ func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
 }
 
 // conclude takes the direction's capacity from the size that represents it, unless long trains show that its rate
-// does not last, or that size has none: then there is none.
+// does not last, or the capacity of that size is not known: then there is none.
 func (d *Direction) conclude(z *Size, long []capacity.Verdict) {
 	d.PacketBytes, d.LongTrains = z.PacketBytes, map[string]int{}
 	for _, v := range long {
@@ -123,7 +123,7 @@ func (d *Direction) conclude(z *Size, long []capacity.Verdict) {
 	case d.Shaper == nil:
 		return
 	default:
-		d.Refusal = fmt.Sprintf("a token bucket, which longer trains empty; those of %d packets are %s", z.TrainPackets, z.summary.Cause.Words())
+		d.Refusal = fmt.Sprintf("a token bucket, which longer trains empty; trains of %d packets are %s", z.TrainPackets, z.summary.Cause.Words())
 	}
 	if o := d.bucket(); o != nil {
 		d.Refusal = fmt.Sprintf("trains of %d B show a token bucket: %s", o.PacketBytes, o.Refusal)
