@@ -77,10 +77,10 @@ func runDemo() int {
 // verdict is the exit status, and the last line on stderr, which is empty if all is well.
 func verdict(rows []row, err error, interrupted bool) (code int, last string) {
 	var words []string
-	outside, unreported := with(rows, statusOutside), with(rows, statusUnreported)
-	if len(outside) > 0 {
+	wrong, unreported := outside(rows), with(rows, statusUnreported)
+	if len(wrong) > 0 {
 		code = exitOutside
-		words = append(words, "outside: "+strings.Join(outside, ", "))
+		words = append(words, "outside: "+strings.Join(wrong, ", "))
 	}
 	if len(unreported) > 0 {
 		if code == 0 {

@@ -114,6 +114,16 @@ func with(rows []row, s status) (names []string) {
 	return names
 }
 
+// outside are the rows whose value is outside, with it, its bound and what is expected.
+func outside(rows []row) (all []string) {
+	for _, r := range rows {
+		if r.Status == statusOutside {
+			all = append(all, fmt.Sprintf("%s %s is %s ± %s, want %s", r.Name, r.Direction, figure(*r.Measured, r.Unit), figure(r.Bound+r.Tolerance, r.Unit), r.expected().figure(r.Unit)))
+		}
+	}
+	return all
+}
+
 // printTable writes the table as text.
 func printTable(out io.Writer, profile string, rows []row) error {
 	fmt.Fprintf(out, "\n%s: configured, true by the link's log, and measured\n\n", profile)

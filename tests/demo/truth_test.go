@@ -124,7 +124,8 @@ func TestRefusalIsCorrectIfTheLinkHasNoSuchValue(t *testing.T) {
 }
 
 func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
-	good, bad := row{Name: "a", Direction: "forward", Status: statusOK}, row{Name: "b", Direction: "reverse", Status: statusOutside}
+	good := row{Name: "a", Direction: "forward", Status: statusOK}
+	bad := row{Name: "b", Direction: "reverse", Status: statusOutside, Measured: new(3000.0), Bound: 500, Truth: &span{4000, 4200}, Unit: "bytes"}
 	absent := row{Name: "c", Direction: "both", Status: statusUnreported}
 	for name, c := range map[string]struct {
 		rows []row
@@ -133,10 +134,10 @@ func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 		last string
 	}{
 		"all well":            {[]row{good}, nil, 0, ""},
-		"outside":             {[]row{good, bad}, nil, 3, "outside: b reverse"},
+		"outside":             {[]row{good, bad}, nil, 3, "outside: b reverse is 3.0 kB ± 0.5 kB, want 4.0..4.2 kB"},
 		"unreported":          {[]row{good, absent}, nil, 4, "unreported: c both"},
-		"both":                {[]row{absent, bad}, nil, 3, "outside: b reverse; unreported: c both"},
-		"a demo that failed":  {[]row{bad}, errors.New("agent ended"), 1, "agent ended; outside: b reverse"},
+		"both":                {[]row{absent, bad}, nil, 3, "outside: b reverse is 3.0 kB ± 0.5 kB, want 4.0..4.2 kB; unreported: c both"},
+		"a demo that failed":  {[]row{bad}, errors.New("agent ended"), 1, "agent ended; outside: b reverse is 3.0 kB ± 0.5 kB, want 4.0..4.2 kB"},
 		"a failure in 2 rows": {nil, errors.Join(errors.New("x"), errors.New("y")), 1, "x; y"},
 	} {
 		if code, last := verdict(c.rows, c.err, false); code != c.code || last != c.last {
