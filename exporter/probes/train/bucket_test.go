@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/load/stream"
 )
@@ -171,6 +172,56 @@ func TestBucketBehindALineFasterThanTheSenderIsMeasured(t *testing.T) {
 				t.Errorf("the summary of the shaper is %q, the notes %q", told, run.Notes)
 			}
 		})
+	}
+}
+
+// A train that looks as if it had emptied a bucket, and the next does not, does not end the doubling.
+func TestOneTrainThatLooksLikeABucketDoesNotEndTheDoubling(t *testing.T) {
+	const rate, bucket = 20e6 / 8, 200_000
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1472}
+	path := &simulatedPath{rate: rate, bucket: bucket, line: 10e9 / 8, port: 1500, nic: 20 * time.Microsecond}
+	longest, disturbed := 0, 0
+	path.watch = func(p stream.Plan) { longest = max(longest, p.Segments[0].Burst) }
+	path.arrival = func(at instant.Time, i int) instant.Time {
+		if longest == 50 && i >= 30 { // a host that is late from the 30th packet on
+			disturbed++
+			at = at.Add(time.Duration(i-30) * 100 * time.Microsecond)
+		}
+		return at
+	}
+	d, _ := must(t, path, o)
+	if s := d.Shaper; disturbed == 0 || d.LongTrains["token_bucket"] == 0 || s == nil || math.Abs(s.Rate-rate) > s.RateBound || s.Burst == nil || math.Abs(*s.Burst-bucket) > *s.BurstBound {
+		t.Errorf("shaper %+v after trains of %d packets, %d packets late, %v; want %v B/s after %v B", s, longest, disturbed, d.LongTrains, rate, bucket)
+	}
+}
+
+// Random losses shorten trains, but no queue limits them: long trains are sent, and the note has the cause.
+func TestRandomLossesAreNoQueue(t *testing.T) {
+	for name, queue := range map[string]int{"random losses": 0, "a queue": 20_000} {
+		o := DefaultOptions()
+		o.PayloadBytes = []int{1472}
+		path := &simulatedPath{rate: wibro, port: 1500, queue: queue}
+		long := false
+		path.watch = func(p stream.Plan) { long = long || p.Segments[0].Burst >= 2*o.TrainPackets }
+		if queue == 0 {
+			lost := map[int]bool{}
+			for i, at := range []int{20, 3, 11} { // of the first three trains
+				lost[100+25*i+at] = true
+			}
+			begun := -1
+			path.lose = func(n int) bool {
+				if begun < 0 && len(path.plans) > 0 && path.plans[len(path.plans)-1].Segments[0].Burst == o.TrainPackets {
+					begun = n
+				}
+				return begun >= 0 && lost[100+n-begun]
+			}
+		}
+		d, run := must(t, path, o)
+		notes, short := strings.Join(run.Notes, "\n"), d.Sizes[0].TrainPackets < o.TrainPackets
+		if !short || d.Capacity == nil || long != (queue == 0) || strings.Contains(notes, "random loss") != (queue == 0) || strings.Contains(notes, "limit of a queue") != (queue > 0) {
+			t.Errorf("%s: trains of %d packets, capacity %v, long trains %v, %v, notes %q", name, d.Sizes[0].TrainPackets, d.Capacity, long, d.LongTrains, notes)
+		}
 	}
 }
 

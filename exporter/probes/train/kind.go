@@ -152,19 +152,23 @@ func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest
 			r.Note(one.DirectionName + ": the path's MTU was not found: not even the smallest packets passed, or replies stopped")
 		}
 	}
-	space := 0 // bytes of a train that the path's queues hold; 0: unlimited
+	space, queue := 0, false // bytes of a train that the path passes, 0: unlimited; and whether a queue is the limit
 	for _, payload := range k.opts.PayloadBytes {
 		k.rest -= k.opts.Trains
-		z, err := k.size(ctx, s, r, one, payload, space)
+		z, err := k.size(ctx, s, r, one, payload, space, queue)
 		one.Sizes = append(one.Sizes, z)
 		if z.TrainPackets < k.opts.TrainPackets {
-			space = z.TrainPackets * z.WireBytes
+			space, queue = z.TrainPackets*z.WireBytes, z.queue
 		}
 		if err != nil {
 			return err
 		}
 		if z.TrainPackets < k.opts.TrainPackets {
-			r.Note(fmt.Sprintf("%s: trains of %d B were shortened to %d packets, the limit of a queue on the path", one.DirectionName, z.PacketBytes, z.TrainPackets))
+			cause := "since several in a row lost packets after different numbers, as with random loss"
+			if z.queue {
+				cause = "the limit of a queue on the path"
+			}
+			r.Note(fmt.Sprintf("%s: trains of %d B were shortened to %d packets, %s", one.DirectionName, z.PacketBytes, z.TrainPackets, cause))
 		}
 	}
 	if z := one.bucket(); z != nil {
@@ -174,8 +178,8 @@ func (k *Kind) direction(ctx context.Context, s *udptraffic.Session, r *loadtest
 }
 
 // size sends trains of one size until enough are clean, or too many were discarded. They have at most space bytes,
-// if that is not zero.
-func (k *Kind) size(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction, payload, space int) (*Size, error) {
+// if that is not zero; queue is whether a queue is the reason.
+func (k *Kind) size(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction, payload, space int, queue bool) (*Size, error) {
 	z := &Size{PayloadBytes: payload, PacketBytes: payload + s.Overhead()}
 	z.WireBytes = onTheWire(z.PacketBytes, d.PathMTU, isIPv6(s))
 	if d.PathMTU > 0 {
@@ -186,8 +190,9 @@ func (k *Kind) size(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 		length = space / z.WireBytes
 	}
 	c := newTrainPlan(k.opts, length)
+	c.queue = queue
 	err := k.sendTrains(ctx, s, r, d, c, z)
-	z.TrainPackets = c.length
+	z.TrainPackets, z.queue = c.length, c.queue
 	z.conclude(c.verdicts, k.opts.MinClean)
 	z.shaper = capacity.FindShaper(c.trains, c.evaluate)
 	return z, err
@@ -233,7 +238,7 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	c := newTrainPlan(o, o.TrainPackets)
 	c.long = true
 	var err error
-	if k.longer(o.TrainPackets, z) && d.bucket() == nil {
+	if z.longer(o.TrainPackets) && d.bucket() == nil {
 		err = k.sendTrains(ctx, s, r, d, c, z)
 	}
 	d.shaped(capacity.FindShaper(c.trains, c.evaluate))
@@ -245,15 +250,13 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	return err
 }
 
-// longer reports whether trains of so many packets are long, and the path's queues hold more than another train.
-func (k *Kind) longer(packets int, z *Size) bool {
-	return packets >= longFactor*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets
-}
+// longer reports whether trains of so many packets are long, and no queue of the path has limited the others.
+func (z *Size) longer(packets int) bool { return packets >= longFactor*z.TrainPackets && !z.queue }
 
 // doubled sends long trains in a direction that has slowed no train, so that its rate is not known.
 func (k *Kind) doubled(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction) error {
 	z := d.unslowed()
-	if z == nil || !k.longer(k.opts.LongTrainPackets, z) {
+	if z == nil || !z.longer(k.opts.LongTrainPackets) {
 		return nil
 	}
 	o := k.opts
@@ -261,8 +264,11 @@ func (k *Kind) doubled(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 	c := newTrainPlan(o, longFactor*z.TrainPackets)
 	c.long, c.doubles = true, true
 	err := k.sendTrains(ctx, s, r, d, c, z)
-	d.shaped(capacity.FindShaper(c.trains, c.evaluate))
-	d.conclude(z, c.verdicts)
+	// Of the last length, and the one before: earlier ones that looked like a bucket were not confirmed.
+	d.shaped(capacity.FindShaper(c.trains[max(0, len(c.trains)-c.lasting-1):], c.evaluate))
+	if d.conclude(z, c.verdicts); d.Shaper == nil {
+		r.Note(fmt.Sprintf("%s: trains of up to %d packets have emptied no token bucket", d.DirectionName, c.length))
+	}
 	return err
 }
 

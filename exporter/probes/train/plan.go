@@ -29,6 +29,8 @@ type trainPlan struct {
 	gaps []time.Duration
 	// prefixes are the numbers of packets before the first loss, of the trains lost in a row so far.
 	prefixes []int
+	// queue: several in a row lost packets after about the same number.
+	queue bool
 	// sent counts the trains of the current group.
 	sent int
 	// long: a long train is to be sent; the packets before its first loss count as one.
@@ -118,6 +120,7 @@ func (c *trainPlan) observe(t capacity.Train, v capacity.Verdict) {
 	}
 	// A queue that is too short passes the same number each time; random loss does not, and reduces the length
 	// less. A tenth is left to cross traffic.
+	c.queue = c.queue || slices.Max(c.prefixes) <= slices.Min(c.prefixes)*5/4
 	c.length = max(minPackets, min(slices.Max(c.prefixes)*9/10, c.length-1))
 	c.prefixes = c.prefixes[:0]
 }
@@ -136,27 +139,25 @@ func (c *trainPlan) nextDouble() int {
 	return 1
 }
 
-// double adds a train, and sets the length of the next one: twice, unless the link would need more than longest at the rate of the end of this train. The train
-// after the first that has emptied a bucket has the last length.
+// double adds a train, and sets the length of the next one: twice, unless the link would need more than longest at the rate of the end of
+// this train. The train after one that has emptied a bucket has the last length, unless it has emptied none.
 func (c *trainPlan) double(t capacity.Train, v capacity.Verdict) {
-	if c.last {
-		c.lasting++
-	}
-	n := len(t.Packets)
+	n, bucket := len(t.Packets), v.Result == capacity.TokenBucket
 	end, ok := gap(capacity.Train{Packets: t.Packets[n-n/4:]})
 	took, _ := gap(t)
-	if v.Result == capacity.TokenBucket && ok {
+	if bucket && ok {
 		c.gaps = append(c.gaps[:0], end) // until the bucket is full again: all bytes of the train at its rate
-	}
-	if c.last {
-		return
 	}
 	most := c.opts.TrainPackets
 	if end > 0 {
 		most = min(most, n+int((longest-took*time.Duration(n))/end))
 	}
 	next := min(longFactor*c.length, most)
-	c.last = v.Result == capacity.TokenBucket || next <= c.length || next == c.opts.TrainPackets
+	if c.last && (bucket || next <= c.length) {
+		c.lasting++
+		return
+	}
+	c.last, c.lasting = bucket || next <= c.length || next == c.opts.TrainPackets, 0
 	c.length = max(c.length, next)
 }
 

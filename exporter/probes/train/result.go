@@ -90,6 +90,7 @@ type Size struct {
 
 	summary capacity.Summary
 	shaper  capacity.Shaper
+	queue   bool // a queue has limited TrainPackets
 }
 
 // conclude sets the results of the verdicts.
