@@ -199,6 +199,8 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{pathAlerts, fmt.Sprintf("for %.0f minutes without a load test", rules.BadCallsFor.Minutes())},
 		{pathAlerts, say(t, inWords, time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour) + " of history, has an absolute limit"},
 		{pathAlerts, "of a path without " + say(t, inWords, time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour) + " of history"},
+		{pathAlerts, "a baseline needs " + say(t, inWords, time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour) + " of history"},
+		{runbooks + "OnewayDelayBlowUp.md", "without " + say(t, inWords, time.Duration(rules.ThresholdBaselineHours.Default)*time.Hour) + " of history has no baseline"},
 		{pathAlerts, "only of a bound above " + hour + ", which is no information"},
 		{pathAlerts, "their error bound is above max_bound, or above " + hour},
 		{runbooks + "OnewayDelayBoundAboveLimit.md", "their bound is above `max_bound`, or above " + hour},

@@ -13,7 +13,7 @@ import (
 // TestRunbooksHaveTheNumbersOfTheRules: a number that an expression has as a part of its text is compared with the words about it. After a
 // change of one, change both, and this list.
 func TestRunbooksHaveTheNumbersOfTheRules(t *testing.T) {
-	dead := fmt.Sprintf("for %.0f min", (90*time.Second + rules.ProbeFailing.Alert.For).Minutes())
+	dead := fmt.Sprintf("for %g min", (90*time.Second + rules.ProbeFailing.Alert.For).Minutes())
 	for _, c := range []struct {
 		rule rules.Rule
 		// file is a runbook, or empty for the texts of the rule and of its thresholds.
@@ -22,6 +22,9 @@ func TestRunbooksHaveTheNumbersOfTheRules(t *testing.T) {
 		{rules.ProbeFailing, "[15m]", "", "share of 15 min during"},
 		{rules.ProbeFailing, "[15m]", "", "of the last 15 minutes"},
 		{rules.ProbeFailing, "max_over_time(oneway_probe_up[90s])", "", "has not replied at all " + dead},
+		{rules.ProbeFailing, "max_over_time(oneway_probe_up[90s])", "", fmt.Sprintf("and %g s more", rules.ProbeFailing.Alert.For.Seconds())},
+		{joined(rules.DelayExcessCause), "> 0.05", "", "less than 5 % of the packets"},
+		{joined(rules.DelayExcessCause), "> 0.01 * increase(", "", "fewer drops than 1 %"},
 		{rules.OutputDropping, "[15m]", "", "may lose in 15 min."},
 		{rules.OutputDropping, "[15m]", "", "in 15 minutes:"},
 		{rules.LossHigh, rules.LossRatio1h.Name, "", "in the last 5 min and in the last hour"},
@@ -66,4 +69,13 @@ func TestRunbooksHaveTheNumbersOfTheRules(t *testing.T) {
 			t.Errorf("the text of %s, %s, has no %q", c.rule.Name, c.file, c.text)
 		}
 	}
+}
+
+// joined is a rule with the texts and expressions of all rules of a series.
+func joined(s rules.Series) (all rules.Rule) {
+	all.Name = s.Name
+	for _, one := range s.Rules {
+		all.Doc, all.Expr = all.Doc+" "+one.Doc, all.Expr+"\n"+one.Expr
+	}
+	return all
 }

@@ -58,8 +58,6 @@ func TestMistakesOfLayoutNameTheLineWhereTheyBegin(t *testing.T) {
 	}
 }
 
-// Without a mistake of syntax none is found: what is reported in another file is its mistake.
-
 func TestMistakesOfLayoutShowNoSecret(t *testing.T) {
 	for _, text := range []string{
 		"password: hunter2: x\n", "a:\n  password:hunter2\n  b: c\n", "password hunter2\na: b\n", "a: 1\ntoken \"b\" hunter2\nb: c\n", "key: \"b\" hunter2\n", "secret: @hunter2\n", "token: [a] hunter2\n",

@@ -83,7 +83,7 @@ unless
 func delayAlerts() Group {
 	return Group{
 		Name: "oneway-path-delay", Interval: 15 * time.Second,
-		Doc: `Half as often again as the others: this alert is for people who wait for it. Its 5 min decide what
+		Doc: `Twice as often as the others: this alert is for people who wait for it. Its 5 min decide what
 a blow-up is: a queue of up to 15 s in them does not move their p95, and one of more remains in
 them for 5 min, so a longer "for" would delay the alert and prevent none.`,
 		Rules: []Rule{

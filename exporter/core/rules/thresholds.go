@@ -26,7 +26,7 @@ var (
 	ThresholdDelaySeconds       = limitOfPath("delay_seconds", 0.15, `OnewayDelayBlowUp of a path without a baseline: p95 of 5 min over this many seconds (ITU-T
 G.114 clause 3: most applications are unaffected below), and over the smallest delay of the hour by more than
 delay_blow_up_seconds.`)
-	ThresholdBaselineHours = limit("baseline_hours", 24, `Hours of history before a baseline exists. One day, so that it includes a busy
+	ThresholdBaselineHours = limit("baseline_hours", 24, `Hours of history before a baseline exists, which include a busy
 hour; until then alerts with a baseline do not fire, except for OnewayDelayBlowUp by delay_seconds. Not by path.`)
 	ThresholdLossRatio = limitOfPath("loss_ratio", 0.01, `OnewayLossHigh, OnewayRoundTripLoss: lost over decided packets, 0..1, in
 the last 5 min and in the last hour ...`)
@@ -56,7 +56,7 @@ Not by path.`)
 	ThresholdOutputSpoolRatio    = limit("output_spool_ratio", 0.5, `... or share of the spool in use, 0..1. Not by path.`)
 	ThresholdBufferbloatSeconds  = limitOfRuns("bufferbloat_seconds", 0.2, `OnewayBufferbloat: largest delay that a full queue may add, in seconds.`)
 	ThresholdWorkingDelaySeconds = limitOfRuns("working_delay_seconds", 0.2, `OnewayWorkingDelayHigh: delay in seconds that a load test may add to the packets of
-others. A queue of 0.2 s alone uses up the 0.15 s up to which ITU-T G.114 (05/2003)
+others. Such a queue alone uses up the 0.15 s up to which ITU-T G.114 (05/2003)
 clause 3 sees most applications unaffected.`)
 	ThresholdThroughputRatio = limitOfRuns("throughput_ratio", 0.6, `OnewayThroughputDegraded, OnewayCapacityDegraded, OnewayTCPThroughputDegraded:
 median of `+fmt.Sprint(recentHours)+` h over its baseline, 0..1.`)

@@ -207,8 +207,21 @@ func TestAddressThatDoesNotFitIsRefused(t *testing.T) {
 	}
 	s = newScenario(t, "peer.test")
 	s.options.Family, s.addrs = familyIPv6, []string{"192.0.2.1", "::ffff:192.0.2.1"}
-	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != `target: peer "peer.test" has no ipv6 address` {
+	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != `target: peer "peer.test" has no address of family ipv6` {
 		t.Error(err)
+	}
+	for local, want := range map[string]string{
+		"2001:db8::1": `target: peer "peer.test" has no address of family ipv6, the family of the local address 2001:db8::1`,
+		"192.0.2.9":   `target: peer "peer.test" has no address of family ipv4, the family of the local address 192.0.2.9`,
+	} {
+		s = newScenario(t, "peer.test")
+		s.options.Local, s.options.local = local, netip.MustParseAddr(local)
+		if s.addrs = []string{"192.0.2.1"}; s.options.local.Is4() {
+			s.addrs = []string{"2001:db8::7"}
+		}
+		if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != want {
+			t.Error(err)
+		}
 	}
 }
 

@@ -93,6 +93,17 @@ func (a *Addressing) Fits(peer netip.Addr) bool {
 	return !a.local.IsValid() || a.local.Is4() == peer.Is4()
 }
 
+// wanted is the family of the addresses that fit, and why if Local alone selects it.
+func (a *Addressing) wanted() string {
+	switch {
+	case a.Family != familyAny:
+		return a.Family
+	case a.local.Is4():
+		return familyIPv4 + ", the family of the local address " + a.Local
+	}
+	return familyIPv6 + ", the family of the local address " + a.Local
+}
+
 // From is the source address for a peer that fits: Local, or the unspecified address of its family.
 func (a *Addressing) From(peer netip.Addr) netip.Addr {
 	switch {

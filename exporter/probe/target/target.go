@@ -215,7 +215,7 @@ func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed 
 func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPort, error) {
 	if addr := t.literal(); addr.IsValid() {
 		if !t.options.Fits(addr) {
-			return netip.AddrPort{}, fmt.Errorf("target: peer %s is not of family %s", t.host, t.options.Family)
+			return netip.AddrPort{}, fmt.Errorf("target: peer %s is not of family %s", t.host, t.options.wanted())
 		}
 		if err := cmp.Or(hostport.CheckZone(addr), hostport.CheckZone(t.options.local)); err != nil {
 			return netip.AddrPort{}, fmt.Errorf("target: it cannot be measured: %w", err)
@@ -243,7 +243,7 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 		return first, wrong
 	}
 	if !first.IsValid() {
-		return first, fmt.Errorf("target: peer %q has no %s address", t.host, t.options.Family)
+		return first, fmt.Errorf("target: peer %q has no address of family %s", t.host, t.options.wanted())
 	}
 	return first, nil
 }
