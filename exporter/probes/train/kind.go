@@ -266,12 +266,12 @@ func (k *Kind) doubled(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 	err := k.sendTrains(ctx, s, r, d, c, z)
 	// Of the last length, and the one before: earlier ones that looked like a bucket were not confirmed.
 	d.shaped(capacity.FindShaper(c.trains[max(0, len(c.trains)-c.lasting-1):], c.evaluate))
-	longest := 0 // packets up to the first loss
+	passed := 0 // packets up to the first loss
 	for _, t := range c.trains {
-		longest = max(longest, len(t.Packets))
+		passed = max(passed, len(t.Packets))
 	}
 	if d.conclude(z, c.verdicts); d.Shaper == nil && err == nil {
-		r.Note(fmt.Sprintf("%s: trains of up to %d packets have emptied no token bucket", d.DirectionName, longest))
+		r.Note(fmt.Sprintf("%s: trains of up to %d packets have emptied no token bucket", d.DirectionName, passed))
 	}
 	return err
 }
