@@ -71,9 +71,10 @@ type ackRun struct {
 	bursts int
 	// errors are differences of inter-arrival times, gaps these times by the capture.
 	errors, gaps []time.Duration
-	// after are the times from the capture to the stamp; outside are those of them that are not within its bound.
-	after   []time.Duration
-	outside int
+	// after are the times from the capture to the stamp. Of these, outside are not within its bound, and slow are within it as
+	// the link's system call took longer than processing takes.
+	after         []time.Duration
+	outside, slow int
 	// unknown acknowledgments are not in the capture; of all in the capture, missed are not recorded.
 	unknown, missed int
 	// width are the times that the link's system calls took to forward acknowledgments.
@@ -82,8 +83,8 @@ type ackRun struct {
 
 func (r *ackRun) String() string {
 	const format = "%d inter-arrival times in %d bursts, median %v by the capture; errors: median %v, 95 %% %v, most %v; " +
-		"stamps after the capture: median %v, most %v, %d not within the bound; %d unknown, %d missed; the link took %v in 95 %%"
-	return fmt.Sprintf(format, len(r.errors), r.bursts, ofRank(r.gaps, 0.5), ofRank(r.errors, 0.5), ofRank(r.errors, 0.95), ofRank(r.errors, 1), ofRank(r.after, 0.5), ofRank(r.after, 1), r.outside, r.unknown, r.missed, ofRank(r.width, 0.95))
+		"stamps after the capture: median %v, most %v, %d not within the bound, %d in a slow call; %d unknown, %d missed; the link took %v in 95 %%"
+	return fmt.Sprintf(format, len(r.errors), r.bursts, ofRank(r.gaps, 0.5), ofRank(r.errors, 0.5), ofRank(r.errors, 0.95), ofRank(r.errors, 1), ofRank(r.after, 0.5), ofRank(r.after, 1), r.outside, r.slow, r.unknown, r.missed, ofRank(r.width, 0.95))
 }
 
 // late reports whether the link itself forwarded acknowledgments with a delay that is near what the test allows.
@@ -130,23 +131,27 @@ func captured(t *testing.T, d sample.Direction, p lab.Profile, seed uint64) *ack
 	})
 	stop()
 	s.Drained(t)
-	r := compareAcks(t, d, result, acknowledged(t, file, sender.Addr4.String()))
+	var exits []lab.Interval
 	for _, one := range l.Log(1 - d) {
 		if tcplog.Is(&one) && one.Outcome == lab.Delivered {
-			r.width = append(r.width, one.Exit.Before.Sub(one.Exit.After))
+			exits = append(exits, one.Exit)
 		}
 	}
-	return r
+	return compareAcks(t, d, result, acknowledged(t, file, sender.Addr4.String()), exits)
 }
 
 // compareAcks compares the recorded acknowledgments with the captured ones, which are the times by offset of the connection.
-func compareAcks(t *testing.T, d sample.Direction, result *tcptraffic.Result, all map[int64]instant.Time) *ackRun {
+// The kernel captures a segment, and TCP processes it, in the link's system call that forwards it: exits are their times in order.
+func compareAcks(t *testing.T, d sample.Direction, result *tcptraffic.Result, all map[int64]instant.Time, exits []lab.Interval) *ackRun {
 	t.Helper()
 	before := int64(0)
 	if d == sample.Forward {
 		before = proof
 	}
 	r := &ackRun{}
+	for _, e := range exits {
+		r.width = append(r.width, e.Before.Sub(e.After))
+	}
 	acks := result.Sender[0].Acks
 	for i, a := range acks {
 		at, ok := all[a.Offset+before]
@@ -158,8 +163,11 @@ func compareAcks(t *testing.T, d sample.Direction, result *tcptraffic.Result, al
 		after := a.At.Sub(at)
 		r.after = append(r.after, after)
 		const processing = 100 * time.Microsecond // from the capture to TCP
-		if after < -time.Microsecond || after > a.Early+processing {
+		switch early := a.At.Add(-a.Early - processing); {
+		case after < -time.Microsecond, early > at && early > forwarded(exits, at):
 			r.outside++
+		case early > at:
+			r.slow++
 		}
 		if i == 0 || acks[i-1].Burst != a.Burst {
 			r.bursts++
@@ -178,6 +186,16 @@ func compareAcks(t *testing.T, d sample.Direction, result *tcptraffic.Result, al
 		}
 	}
 	return r
+}
+
+// forwarded returns the end of the system call in which a segment was captured; zero: none is known.
+func forwarded(exits []lab.Interval, at instant.Time) instant.Time {
+	for _, e := range exits {
+		if e.After <= at && at <= e.Before {
+			return e.Before
+		}
+	}
+	return 0
 }
 
 // dumpcap captures at a host until the returned function is called.
