@@ -195,6 +195,10 @@ func (d *dropCount) read(fd int, last bool) {
 	if now := d.kernel.Read(); d.known && now.Known {
 		n = min(n, kernelcounts.Since(now.NoBuffer, d.before))
 		d.before = now.NoBuffer
+		// The host's count may include what the socket has dropped since its own was read: the next reading counts it.
+		if later, err := drops(fd); err == nil {
+			d.before -= min(d.before, uint64(later-raw))
+		}
 	}
 	d.raw, d.at = raw, at
 	d.total += n

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -149,6 +151,32 @@ func TestDropsAtTheSocketAreCounted(t *testing.T) {
 	check(t, remote.Close())
 	if s := remote.Stats(); s.Received+s.Dropped != sent {
 		t.Errorf("received %d and dropped %d, want a sum of %d", s.Received, s.Dropped, sent)
+	}
+}
+
+// Packets are dropped while the socket's counter and the host's, which limits it, are read one after the other.
+func TestDropsBesideReadingsAreCounted(t *testing.T) {
+	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{ReceiveBufferBytes: 4096})
+	const sent, each = 100_000, 50
+	var done atomic.Bool
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		defer done.Store(true)
+		out := slices.Repeat([]Out{{Payload: make([]byte, 1000), Peer: remote.LocalAddr()}}, each)
+		for range sent / each {
+			if n, err := local.Send(out); n != each || err != nil {
+				t.Errorf("sent %d: %v", n, err)
+				return
+			}
+		}
+	})
+	for !done.Load() {
+		remote.Stats()
+	}
+	sender.Wait()
+	check(t, remote.Close())
+	if s := remote.Stats(); s.Dropped > sent || s.Dropped < sent-10 {
+		t.Errorf("%d packets dropped, want %d less some in the buffer", s.Dropped, sent)
 	}
 }
 
