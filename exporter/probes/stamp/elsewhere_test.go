@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"slices"
@@ -49,10 +50,10 @@ func socketAt(t *testing.T, ip string) *net.UDPConn {
 }
 
 // withSSID replies with the SSID of the request, withoutSSID as RFC 8762 and RFC 5357 do.
-func withSSID(q []byte) []byte { return replyTo(q, 7) }
+func withSSID(q []byte) []byte { return replyTo(q, binary.BigEndian.Uint32(q)) }
 
 func withoutSSID(q []byte) []byte {
-	a := replyTo(q, 7)
+	a := withSSID(q)
 	a[14], a[15] = 0, 0
 	return a
 }
