@@ -249,11 +249,12 @@ func (s *Service) measure(ctx context.Context, r Request, begin time.Time) (out 
 	if err != nil || out.Failure != "" {
 		return out, cmp.Or(ctx.Err(), err)
 	}
-	if longer := s.turns.pause(waiting, peer.Addr(), c.TargetPause, latest); longer > 0 {
-		return out, &Refused{Paused, fmt.Sprintf("The target was measured less than %v ago (target_pause).", c.TargetPause), longer}
-	}
-	if ctx.Err() != nil {
+	longer := s.turns.pause(waiting, peer.Addr(), c.TargetPause, latest)
+	switch {
+	case ctx.Err() != nil:
 		return out, ctx.Err()
+	case longer > 0:
+		return out, &Refused{Paused, fmt.Sprintf("The target was measured less than %v ago, or others wait for it (target_pause).", c.TargetPause), longer}
 	}
 	return m.run(ctx, r, peer)
 }

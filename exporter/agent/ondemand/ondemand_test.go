@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -262,6 +263,63 @@ func TestTargetIsNotMeasuredMoreOftenThanItsPause(t *testing.T) {
 		time.Sleep(time.Minute) // simulated time (synctest)
 		if _, err := s.ask(t.Context(), "192.0.2.9", "a", time.Minute); err != nil || len(s.turns.next) != 1 {
 			t.Errorf("%v; %d targets are remembered, want the last one", err, len(s.turns.next))
+		}
+		s.Stop()
+	})
+}
+
+func TestClientsThatGoWhileTheyWaitDoNotKeepATarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(t, 10*time.Second)
+		begin := time.Now()
+		if _, err := s.ask(t.Context(), "192.0.2.7", "a", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			var both sync.WaitGroup
+			for range 2 {
+				both.Go(func() {
+					if _, err := s.ask(ctx, "192.0.2.7", "a", time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%v, want the end of the context", err)
+					}
+				})
+			}
+			both.Wait()
+			cancel()
+		}
+		// 7 s have passed; the target is free 10 s after the begin.
+		if _, err := s.ask(t.Context(), "192.0.2.7", "a", 9*time.Second); err != nil || time.Since(begin) != 12*time.Second {
+			t.Errorf("%v after %v, want a measurement of 2 s that begins 10 s after the first", err, time.Since(begin))
+		}
+		s.Stop()
+	})
+}
+
+func TestRequestsThatWaitForATargetAreSpaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScenario(t, 10*time.Second)
+		s.config.MaxConcurrent = 4
+		begin := time.Now()
+		var mu sync.Mutex
+		var ends []time.Duration
+		var all sync.WaitGroup
+		refused := 0
+		for range 4 {
+			all.Go(func() {
+				_, err := s.ask(t.Context(), "192.0.2.7", "a", 25*time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if kindOf(err) == Paused && time.Since(begin) == 0 {
+					refused++
+				} else if err == nil {
+					ends = append(ends, time.Since(begin))
+				}
+			})
+		}
+		all.Wait()
+		if want := []time.Duration{2 * time.Second, 12 * time.Second, 22 * time.Second}; refused != 1 || !slices.Equal(ends, want) {
+			t.Errorf("%d refused at once, ends %v; want 1 and %v", refused, ends, want)
 		}
 		s.Stop()
 	})

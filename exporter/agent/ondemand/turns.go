@@ -2,6 +2,7 @@ package ondemand
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -22,8 +23,7 @@ type turns struct {
 	running int
 	clients map[netip.Addr]int // running measurements of each
 	waiting []waiter           // in the order of arrival
-	// next is the earliest begin of the next measurement of a target.
-	next map[netip.Addr]time.Time
+	next    map[netip.Addr]*spacing
 }
 
 // waiter is a request that waits; turn is closed when it may run.
@@ -100,31 +100,44 @@ func (t *turns) leave(client netip.Addr, most int) {
 	})
 }
 
-// pause waits until pause has passed since the last begin of a measurement of this address. If that is after latest, it
-// returns how much longer the caller would have to wait.
+// spacing is when a target may be measured again, and how many requests wait for it.
+type spacing struct {
+	free    time.Time
+	waiting int
+}
+
+// pause waits until pause has passed since the last begin of a measurement of this address. If that is after latest, or ctx
+// ends, it returns how much longer the caller would have to wait. Only a measurement that begins keeps the target from the
+// next one: of requests that wait, clients may go.
 func (t *turns) pause(ctx context.Context, a netip.Addr, pause time.Duration, latest time.Time) (longer time.Duration) {
-	now := time.Now()
 	t.mu.Lock()
-	for one, at := range t.next {
-		if !at.After(now) {
-			delete(t.next, one)
+	defer t.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(t.next, func(_ netip.Addr, s *spacing) bool { return s.waiting == 0 && !s.free.After(now) })
+	s := t.next[a]
+	if s == nil {
+		s = &spacing{free: now}
+		if t.next == nil {
+			t.next = map[netip.Addr]*spacing{}
 		}
+		t.next[a] = s
 	}
-	begin := now
-	if at, recent := t.next[a]; recent {
-		begin = at
-	}
-	if begin.After(now) && begin.After(latest) {
-		t.mu.Unlock()
+	if begin := s.free.Add(time.Duration(s.waiting) * pause); begin.After(now) && begin.After(latest) {
 		return begin.Sub(latest)
 	}
-	if t.next == nil {
-		t.next = map[netip.Addr]time.Time{}
+	s.waiting++
+	defer func() { s.waiting-- }()
+	for wait := time.Until(s.free); wait > 0; wait = time.Until(s.free) {
+		if s.free.After(latest) { // another request was first
+			return s.free.Sub(latest)
+		}
+		t.mu.Unlock()
+		passed := ctxtime.Sleep(ctx, wait) // the pause between measurements of a target
+		t.mu.Lock()
+		if !passed {
+			return pause
+		}
 	}
-	t.next[a] = begin.Add(pause)
-	t.mu.Unlock()
-	if wait := begin.Sub(now); wait > 0 {
-		ctxtime.Sleep(ctx, wait) // the pause between measurements of a target
-	}
+	s.free = time.Now().Add(pause)
 	return 0
 }
