@@ -9,6 +9,7 @@ const (
 	EndShuttingDown = "shutting_down"
 	EndPaused       = "paused"
 	EndTimeLimit    = "time_limit"
+	EndRevoked      = "revoked"
 )
 
 // Ends are all ends with their meanings, as METRICS.md has them.
@@ -21,5 +22,6 @@ func Ends() []string {
 		EndShuttingDown + ": the load server stops",
 		EndPaused + ": the load server did not run for a second or more",
 		EndTimeLimit + ": longer than announced, or for a minute without traffic",
+		EndRevoked + ": the token was removed from the tokens file or replaced",
 	}
 }

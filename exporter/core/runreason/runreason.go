@@ -155,7 +155,7 @@ func All() []Reason {
 			Remedy: "An error that is not expected: the log of the agent has details; please report it.",
 		},
 		{
-			Name: Unauthorized, Meaning: "no token, or an unknown one", Refusal: true, Status: 401,
+			Name: Unauthorized, Meaning: "no token, an unknown one, or one that was revoked", Refusal: true, Ended: EndRevoked, Status: 401,
 			Remedy: "The load server does not know the token: compare token_file with its tokens_file (oneway token new makes both).",
 		},
 		{

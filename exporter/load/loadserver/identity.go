@@ -1,6 +1,7 @@
 package loadserver
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -231,8 +232,15 @@ func (t *tokens) current() []Token {
 			t.seen.bytes = -1 // read it again at the next request
 		}
 		t.log.Error("Tokens file not loaded; the previous tokens stay valid", "file", t.file, "err", err, "tokens", len(t.all))
+	case len(all) == 0:
+		t.all = all
+		t.log.Warn("Tokens file has no token; no token is accepted", "file", t.file)
 	default:
-		t.log.Info("Tokens reloaded", "file", t.file, "tokens", len(all))
+		level := slog.LevelInfo
+		if len(t.all) == 0 {
+			level = slog.LevelWarn // as the message before it
+		}
+		t.log.Log(context.Background(), level, "Tokens reloaded", "file", t.file, "tokens", len(all))
 		t.all = all
 	}
 	return t.all

@@ -171,6 +171,7 @@ func TestRevokedTokenStartsNothingMore(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			<-p.Done()
+			remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["revoked"] == 1 })
 			if _, err := s.dial("a"); remoteend.Refusal(t, err).Reason != loadcontrol.Unauthorized {
 				t.Errorf("a new session: %v", err)
 			}

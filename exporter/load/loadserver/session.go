@@ -155,7 +155,6 @@ func (s *session) handle(m *loadcontrol.Message) error {
 	if refusal == nil {
 		return nil
 	}
-	s.r.counts.request(refusal.Reason)
 	return refusal
 }
 
@@ -251,15 +250,12 @@ func (s *session) disconnect(err error) (reason string) {
 		err = s.silent(err)
 	}
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
-		ended := runreason.Find(string(refusal.Reason)).Ended
-		if ended != "" {
-			s.r.counts.request(refusal.Reason) // not a reply to a message, so not counted yet
-		}
+		s.r.counts.request(refusal.Reason)
 		// A client that does not read must not block the end of the session.
 		late := time.AfterFunc(lastWriteTimeout, func() { _ = s.conn.Close() })
 		_ = s.conn.Refuse(refusal) // the client may have closed
 		late.Stop()
-		return cmp.Or(ended, runreason.EndProtocol)
+		return cmp.Or(runreason.Find(string(refusal.Reason)).Ended, runreason.EndProtocol)
 	}
 	switch {
 	case errors.Is(err, loadcontrol.ErrClosed):
@@ -312,7 +308,9 @@ func (s *session) Remote() netip.AddrPort { return s.conn.Remote() }
 func (s *session) Limits() (loadcontrol.Limits, *loadcontrol.Refusal) {
 	t, ok := s.r.tokens.named(s.token.Name)
 	if !ok || t.Hash != s.token.Hash || t.Certificate != s.token.Certificate {
-		return loadcontrol.Limits{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token was revoked"}
+		refusal := &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token was revoked"}
+		s.End(refusal)
+		return loadcontrol.Limits{}, refusal
 	}
 	return t.Limits, nil
 }

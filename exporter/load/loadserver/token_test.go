@@ -172,3 +172,28 @@ func FuzzParseTokens(f *testing.F) {
 		}
 	})
 }
+
+// A file that becomes empty, such as by a redirection of the shell, revokes all tokens: its owner reads so in the log, and when they
+// are back.
+func TestTokensFileThatBecomesEmptyIsLogged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	var log bytes.Buffer
+	var s *tokens
+	for _, c := range []struct{ content, want string }{
+		{"a certificate\n", ""},
+		{"# none\n", "Tokens file has no token"},
+		{"a certificate\n", "Tokens reloaded"},
+		{"a certificate\nb certificate\n", ""},
+	} {
+		if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s == nil {
+			s, _ = newTokens(file, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		}
+		log.Reset()
+		if s.current(); !strings.Contains(log.String(), c.want) || c.want == "" && log.Len() > 0 {
+			t.Errorf("%q: log %q, want %q", c.content, &log, c.want)
+		}
+	}
+}

@@ -121,14 +121,15 @@ type Host interface {
 	// Local and Remote are the addresses of the control connection.
 	Local() netip.AddrPort
 	Remote() netip.AddrPort
-	// Limits returns the present limits of the client's token, or a refusal if it was revoked.
+	// Limits returns the present limits of the client's token, or a refusal if it was revoked, which ends the session.
 	Limits() (loadcontrol.Limits, *loadcontrol.Refusal)
 	// Take takes payload bytes from those announced for the session, or refuses if fewer are left;
 	// a negative number returns bytes.
 	Take(bytes int64) *loadcontrol.Refusal
 	// ConsumeRate calls consume with the token's bucket of a direction, common to all its sessions, for
 	// traffic of a duration from now on. It must be called for all traffic; if the token has no rate, it
-	// does not call consume. The error of consume is the detail of the refusal.
+	// does not call consume. The error of consume is the detail of the refusal. A token that was revoked is refused, and its session
+	// ends.
 	ConsumeRate(d sample.Direction, duration time.Duration, consume Consume) *loadcontrol.Refusal
 	// CountBytes counts the bytes of payload and of headers from IP up. Call it at the end of traffic with
 	// a ConsumeRate of some duration: if that ends early, only these bytes count for the token's rate.
