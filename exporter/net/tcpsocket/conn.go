@@ -140,8 +140,8 @@ func (c *Conn) WriteMessage(b []byte) (n int, waited bool, err error) {
 type Buffer struct {
 	// Asked is the nominal size of Options; 0: auto-tuning.
 	Asked int `json:"asked_bytes"`
-	// Effective is the size that the kernel uses now, its overhead included: twice the nominal size.
-	Effective int `json:"effective_bytes"`
+	// Effective is the size that the kernel uses now, its overhead included: twice the nominal size; absent: unknown.
+	Effective int `json:"effective_bytes,omitempty"`
 	// Clipped: the kernel's limit (net.core.wmem_max, rmem_max) is below Asked.
 	Clipped bool `json:"clipped,omitempty"`
 }
@@ -151,6 +151,9 @@ func (b Buffer) String() string {
 	nominal, mark := "auto", ""
 	if b.Asked > 0 {
 		nominal = unit.BufferBytes.Format(float64(b.Asked))
+	}
+	if b.Effective == 0 {
+		return nominal
 	}
 	if b.Clipped {
 		mark = ", limited"

@@ -78,7 +78,7 @@ type MeasuredCell struct {
 	// Limited has the mean shares of the time by what limited the sender, and Limit that of more than half; empty: cannot tell.
 	Limited tcpstate.Limits `json:"limited_ratio,omitempty"`
 	Limit   tcpstate.Limit  `json:"limited_by,omitempty"`
-	// Send and Receive are the buffers of the kernel at the end of the last measurement.
+	// Send and Receive are the buffers of the kernel at the end of the last measurement that counts.
 	Send    tcpsocket.Buffer `json:"send_buffer"`
 	Receive tcpsocket.Buffer `json:"receive_buffer"`
 	// Repetitions are in the order of measurement.
@@ -123,6 +123,7 @@ func (k *Kind) evaluate(t *tcptraffic.Result, ipv6 bool) Repetition {
 // summarize joins the measurements of a cell.
 func summarize(c Cell, all []Repetition) MeasuredCell {
 	m := MeasuredCell{Cell: c, DirectionName: c.Direction.String(), Repetitions: all}
+	m.Send.Asked, m.Receive.Asked = int(c.SendBuffer), int(c.ReceiveBuffer)
 	var throughput, retransmitted []float64
 	var rtt [3][]float64
 	limits, counted := tcpstate.Limits{}, 0

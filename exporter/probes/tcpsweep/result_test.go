@@ -43,6 +43,14 @@ func TestCellHasQuartilesOfItsCompleteMeasurements(t *testing.T) {
 	}
 }
 
+func TestCellWithoutACompleteMeasurementHasItsConfiguredBuffers(t *testing.T) {
+	c := Cell{Direction: sample.Forward, SendBuffer: 64 << 10, CongestionControl: "cubic"}
+	r := Result{Cells: []MeasuredCell{summarize(c, []Repetition{{Partial: "idle"}})}}
+	if row := r.Tables()[0].Rows[0]; !slices.Equal(row[:4], []string{"forward", "cubic", "64 KiB", "auto"}) {
+		t.Errorf("%q", row[:4])
+	}
+}
+
 func TestKneeIsOfTheSmallerBufferInEffect(t *testing.T) {
 	enough := []float64{1000, 1001, 999}
 	for _, c := range []struct {

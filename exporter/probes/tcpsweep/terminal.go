@@ -36,7 +36,7 @@ func (r *Result) Tables() []report.Table {
 		if limit == "" {
 			limit = "-"
 		}
-		row := []string{m.DirectionName, m.Used, m.Send.String(), m.Receive.String()}
+		row := []string{m.DirectionName, m.name(), m.Send.String(), m.Receive.String()}
 		row = append(row, unit.BytesPerSecond.Quartiles(m.Throughput)...)
 		row = append(row, unit.Seconds.Quartiles(m.RTT)...)
 		row = append(row, unit.MillisecondsOrDash(m.RTTMin), unit.Ratio.OrDash(m.Retransmitted), limit)
