@@ -30,6 +30,7 @@ reflector: {listen: ["REFLECTOR", "[::1]:PORT"]}
 paths:
   - {name: self-ipv4, peer: "REFLECTOR", probes: [{type: stamp}]}
   - {name: self-ipv6, peer: "[::1]:PORT", probes: [{type: stamp}]}
+  - {name: second-ipv6, peer: "[::1]:9", probes: [{type: stamp}]}
 on_demand:
   targets: [127.0.0.0/8, "::1"]
   ports: [PORT, 9]
@@ -72,7 +73,7 @@ func TestOnDemandProbesReachPrometheus(t *testing.T) {
 				`probe_success{job="voice-of-peers",instance="self-ipv4"} == 1`,
 				`probe_success{job="voice-of-peers",instance="self-ipv6"} == 1`,
 				`oneway_voice_r_factor{job="voice-of-peers",instance="self-ipv6",codec="G.711-PLC"} > 90`,
-				`count(up{job="oneway-peers",peer_of=~"self-ipv[46]"} == 1) == 2`,
+				`count(up{job="oneway-peers"} == 1) == 2 and count(oneway_path_info{job="oneway-peers",path="second-ipv6"}) == 2`, // one target of each address
 				`oneway_on_demand_requests_total{job="oneway-peers",result="success"} > 0`,
 			} {
 				await.That(t, want, func() bool { return len(query(t, server.URL, want)) > 0 })
