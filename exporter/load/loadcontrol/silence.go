@@ -1,10 +1,12 @@
 package loadcontrol
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -25,13 +27,13 @@ const (
 	SilentProcess Silent = " over the control connection"
 )
 
-// Silence is the error of a session whose load server was silent for a time: it names what is silent, and the address of this end
-// where the host has lost it, since replies can then not arrive. held is the round trip of the path, as far as it is known.
+// Silence is the error of a session whose load server was silent for a time: it names what is silent, and why this host sends
+// nothing to it, if that is so. held is the round trip of the path, as far as it is known.
 func (c *Client) Silence(at netip.AddrPort, what Silent, limit, held time.Duration) error {
 	why := ""
-	switch local := c.local.Addr(); {
-	case !hasAddress(local):
-		why = fmt.Sprintf(": this host no longer has its address %s", local)
+	switch unsent := c.unsent(at); {
+	case unsent != "":
+		why = ": " + unsent
 	case what == SilentControl && held >= longRoundTrip:
 		why = fmt.Sprintf(", though other packets of it arrive: a long queue (round trips of up to %v) holds back or drops those of this connection, or a firewall does", held.Round(time.Second))
 	case what == SilentControl:
@@ -44,6 +46,35 @@ func (c *Client) Silence(at netip.AddrPort, what Silent, limit, held time.Durati
 
 // longRoundTrip is the least round trip that shows a long queue: paths without one have less.
 const longRoundTrip = time.Second
+
+// Ended is the error of a session whose control connection has ended. It names why this host sends nothing to the load server, if
+// that is so: the load server, which still reaches this host, then ends a session first.
+func (c *Client) Ended(why error) error {
+	unsent := c.unsent(c.Remote())
+	if unsent != "" {
+		unsent = " (" + unsent + ")"
+	}
+	return fmt.Errorf("the session with the load server at %s ended: %w%s", c.Remote(), why, unsent)
+}
+
+// unsent is why this host sends nothing to an address of the load server, in words; empty: it does, or that is unknown.
+func (c *Client) unsent(to netip.AddrPort) string {
+	local := c.local.Addr()
+	if !hasAddress(local) {
+		return fmt.Sprintf("this host no longer has its address %s", local)
+	}
+	// It looks up the route, and sends nothing.
+	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)), net.UDPAddrFromAddrPort(to))
+	if err == nil {
+		_ = conn.Close() // nothing was sent
+		return ""
+	}
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok || !slices.Contains([]syscall.Errno{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EACCES, syscall.EINVAL}, errno) {
+		return ""
+	}
+	return fmt.Sprintf("this host does not send to it: its route is missing, or prohibits or drops its packets (%v): `ip route get %s` shows it", errno, to.Addr().WithZone(""))
+}
 
 // hasAddress reports whether an interface of this host has an address; true if that is unknown.
 func hasAddress(a netip.Addr) bool {

@@ -240,9 +240,9 @@ func (s *session[S]) Done() <-chan struct{} { return s.client.Done() }
 func (s *session[S]) Err() error {
 	err := s.client.Err()
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok && runreason.Find(string(refusal.Reason)).Ends {
-		return &loadtest.Failure{Reason: string(refusal.Reason), Err: fmt.Errorf("the session with the load server at %s ended: %s", s.Remote(), refusal.Detail)}
+		return &loadtest.Failure{Reason: string(refusal.Reason), Err: s.client.Ended(errors.New(refusal.Detail))}
 	}
-	return fmt.Errorf("the session with the load server at %s ended: %w", s.Remote(), err)
+	return s.client.Ended(err)
 }
 
 // Close ends the control connection, and then the traffic.
