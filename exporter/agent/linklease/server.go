@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
@@ -108,6 +109,11 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 			}
 			l.SetUnlinkOnClose(false) // what is there now is not this socket
 			return fmt.Errorf("socket %s: %w", s.options.Socket, errRemoved)
+		}
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			// The agent logs that. A test waits for its reply, and does not take this for no agent.
+			ctxtime.Sleep(ctx, lookEvery)
+			continue
 		}
 		if err != nil {
 			return err

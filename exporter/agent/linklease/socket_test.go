@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestSocketIsPrivate(t *testing.T) {
@@ -82,6 +84,39 @@ func TestRemovedSocketIsMadeAgain(t *testing.T) {
 	}
 	if n := strings.Count(l.log.String(), "was removed, and is made again"); n != 2 {
 		t.Errorf("%d lines of the log, want 2: %s", n, l.log.String())
+	}
+}
+
+// A test that finds no socket takes that for no agent, and runs without a lease.
+func TestSocketStaysWhileDescriptorsRunOut(t *testing.T) {
+	l := newLessor(t, nil)
+	l.take("uplink").Close()
+	client, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(client)
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := unix.Rlimit{Cur: 3, Max: before.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	err = unix.Connect(client, &unix.SockaddrUnix{Name: l.socket})
+	for range 20 {
+		if err == nil {
+			_, err = os.Stat(l.socket)
+		}
+		time.Sleep(10 * time.Millisecond) // the server has no sign that accept has failed
+	}
+	if restored := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); restored != nil || err != nil {
+		t.Fatalf("%v, %v", restored, err)
+	}
+	l.take("uplink")
+	if text := l.log.String(); strings.Contains(text, "cannot lease") {
+		t.Error(text)
 	}
 }
 
