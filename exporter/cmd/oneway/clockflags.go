@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -21,11 +22,18 @@ type clockFlags struct {
 	source string
 	// options has the structs of all types, with the values of the flags; a type without one has its defaults.
 	options []option.Described
+	given   []*givenOption
+}
+
+// givenOption is an option of one type, and whether its flag is given.
+type givenOption struct {
+	source, flag string
+	given        bool
 }
 
 // staticClock selects the type static.
 func staticClock(bound time.Duration) clockFlags {
-	return clockFlags{static.Name, []option.Described{&static.Settings{Bound: &bound}}}
+	return clockFlags{source: static.Name, options: []option.Described{&static.Settings{Bound: &bound}}}
 }
 
 func (f *clockFlags) register(cmd *kingpin.CmdClause) {
@@ -42,6 +50,9 @@ func (f *clockFlags) register(cmd *kingpin.CmdClause) {
 			if d.IsRequired() {
 				clause.Default(d.Shown()) // another type does not require it
 			}
+			one := &givenOption{source: t.Name(), flag: clockFlag(d.Key)}
+			clause.IsSetByUser(&one.given)
+			f.given = append(f.given, one)
 		}
 		f.options = append(f.options, options...)
 	}
@@ -67,6 +78,11 @@ func (f *clockFlags) chosen() (clock.Type, []option.Described) {
 }
 
 func (f *clockFlags) monitor(sink metric.Sink, log *slog.Logger) (clock.Monitor, error) {
+	for _, one := range f.given {
+		if one.given && one.source != f.source {
+			return nil, usageError{fmt.Errorf("%s is for --clock=%s, and --clock is %s", one.flag, one.source, f.source)}
+		}
+	}
 	kind, _ := f.chosen()
 	m, err := kind.New(clock.Env{Sink: sink, Log: log}, func(into ...any) error {
 		option.Fill(f.options, into...)

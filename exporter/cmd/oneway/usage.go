@@ -122,7 +122,11 @@ func explain(app *kingpin.Application, args []string, err error) error {
 	}
 	if n, _ := fmt.Sscanf(err.Error(), "expected argument for flag '%s", &flag); n == 1 {
 		flag = strings.TrimSuffix(flag, "'")
-		return fmt.Errorf("%s needs a value; one that begins with - is written %[1]s=-1", longFlag(app, args, flag))
+		value := "-1"
+		if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") {
+			value = args[i+1]
+		}
+		return fmt.Errorf("%s needs a value; one that begins with - is written %[1]s=%s", longFlag(app, args, flag), value)
 	}
 	unknown, _ := fmt.Sscanf(err.Error(), "expected command but got %q", &word)
 	incomplete, _ := fmt.Sscanf(err.Error(), "must select a subcommand of '%s", &group)

@@ -21,6 +21,8 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"test saturation h --skip=1":    `--skip is "1"; it must be a duration`,
 		"test size-sweep h --seed=-1":   `--seed is "-1"; it must be a whole number`,
 		"reflect --rate-limit -1":       `--rate-limit needs a value; one that begins with - is written --rate-limit=-1`,
+		"voice --delay -1ms":            `--delay needs a value; one that begins with - is written --delay=-1ms`,
+		"probe h --clock-bound 50us":    `--clock-bound is for --clock=static, and --clock is chrony`,
 		"probe h -c -1":                 `--count needs a value; one that begins with - is written --count=-1`,
 		"prob h":                        `"prob" is not a command; did you mean "probe"? the commands are agent, check-config, `,
 		"saturation h":                  `did you mean "test saturation"?`,

@@ -19,6 +19,13 @@ var (
 // thisNetwork has no address of a destination (RFC 1122 section 3.2.1.3).
 var thisNetwork = netip.PrefixFrom(netip.IPv4Unspecified(), 8)
 
+// Families of addresses, by their names in the configuration.
+const (
+	AnyFamily = "any"
+	IPv4      = "ipv4"
+	IPv6      = "ipv6"
+)
+
 // CheckHost reports an address that no host has: unspecified, broadcast (RFC 919), or multicast; and a zone that is missing or has
 // no meaning (RFC 4007 section 11). It does not depend on this host: see CheckZone.
 func CheckHost(a netip.Addr) error {
@@ -62,4 +69,16 @@ func CheckZone(a netip.Addr) error {
 		return fmt.Errorf("this host has no interface %s", zone)
 	}
 	return nil
+}
+
+// WantedFamily is the family of the addresses that a peer may have: the configured one, or that of the local address, which it then
+// names.
+func WantedFamily(configured string, local netip.Addr) string {
+	switch {
+	case configured == IPv4 || configured == IPv6:
+		return configured
+	case local.Is4():
+		return IPv4 + ", the family of the local address " + local.String()
+	}
+	return IPv6 + ", the family of the local address " + local.String()
 }

@@ -160,7 +160,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	if err := cmp.Or(hostport.CheckZone(at), hostport.CheckZone(o.Local)); err != nil {
 		return nil, &ServerError{o.Address, err}
 	}
-	network, known := map[string]string{"": "tcp", "any": "tcp", "ipv4": "tcp4", "ipv6": "tcp6"}[o.Family]
+	network, known := map[string]string{"": "tcp", hostport.AnyFamily: "tcp", hostport.IPv4: "tcp4", hostport.IPv6: "tcp6"}[o.Family]
 	if !known {
 		return nil, fmt.Errorf("loadcontrol: family %q: want any, ipv4 or ipv6", o.Family)
 	}
@@ -179,6 +179,9 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	}
 	address := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	nc, err := d.DialContext(ctx, network, address)
+	if none, ok := errors.AsType[*net.AddrError](err); ok && none.Err == "no suitable address found" { // package net exports no value for it
+		err = fmt.Errorf("it has no address of family %s", hostport.WantedFamily(o.Family, o.Local))
+	}
 	if err != nil {
 		return nil, explain(ctx, address, err)
 	}

@@ -136,7 +136,8 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 		{"no client certificate", ClientOptions{Address: serve(t, strict, text(200, ""))}, "the load server requires a client certificate of its own authority: see cert_file and key_file"},
 		{"a client certificate of nobody", ClientOptions{Address: serve(t, strict, text(200, "")), CertFile: other.certFile, KeyFile: other.keyFile}, "the load server requires a client certificate of its own authority"},
 		{"nobody listening", ClientOptions{Address: closed(t)}, "connection refused: is a load server listening on this port?"},
-		{"the wrong family", ClientOptions{Address: free, Family: "ipv6"}, "no suitable address"},
+		{"the wrong family", ClientOptions{Address: free, Family: "ipv6"}, "it has no address of family ipv6"},
+		{"a local address of another family", ClientOptions{Address: free, Local: netip.IPv6Loopback()}, "it has no address of family ipv6, the family of the local address ::1"},
 	} {
 		if c.o.CAFile == "" && c.o.Pin == "" {
 			c.o.CAFile = id.certFile

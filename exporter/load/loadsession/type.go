@@ -30,7 +30,7 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 			}
 			return NewTest[S](to, shared, k)
 		},
-		RemoteKey:     "load_server",
+		RemoteKey:     serverKey,
 		SetDirections: func(o *Options, names []string) { o.Directions = names },
 		Required: []probe.Requirement{{
 			Key: "token_file", Instead: "cert_file", Hint: `"oneway token new" on the load server's host makes one for this host`,
@@ -42,13 +42,17 @@ func NewType[O any, S Session, K Kind[S]](name string, defaults func() O, newKin
 	return t
 }
 
+// serverKey is the key of Options.LoadServer.
+const serverKey = "load_server"
+
 // checked returns the load server's address, and all errors of the options.
 func (o *Options) checked(target probe.Target) (host string, port uint16, err error) {
 	host, port, err = o.address(target)
+	key := probe.PeerKey
 	if o.LoadServer != "" {
-		err = nil // the check of the option has it
+		key, err = serverKey, nil // the check of the option has it
 	}
-	return host, port, errors.Join(o.check(), err)
+	return host, port, errors.Join(o.check(), err, o.CheckPeer(key, host))
 }
 
 // address returns the load server's address: as configured, or the path's peer with the default
@@ -57,7 +61,7 @@ func (o *Options) address(to probe.Target) (host string, port uint16, err error)
 	if o.LoadServer != "" {
 		host, port, err = target.Host(o.LoadServer, loadcontrol.DefaultPort)
 		if wrong, ok := errors.AsType[*option.Error](err); ok {
-			return "", 0, &option.Error{Key: "load_server", Problem: wrong.Problem}
+			return "", 0, &option.Error{Key: serverKey, Problem: wrong.Problem}
 		}
 		return host, port, nil
 	}

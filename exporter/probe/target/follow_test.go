@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
@@ -200,13 +201,16 @@ func TestFailedOpenIsRetriedAndLoggedOnce(t *testing.T) {
 }
 
 func TestAddressThatDoesNotFitIsRefused(t *testing.T) {
-	s := newScenario(t, "192.0.2.1")
-	s.options.Family = familyIPv6
-	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != "target: peer 192.0.2.1 is not of family ipv6" {
-		t.Error(err)
+	for want, addressing := range map[string]Addressing{
+		"peer is 192.0.2.1, which is not of family ipv6":                                              {Family: hostport.IPv6},
+		"peer is 192.0.2.1, which is not of family ipv6, the family of the local address 2001:db8::1": {local: netip.MustParseAddr("2001:db8::1")},
+	} {
+		if _, err := New(&probe.Target{Peer: "192.0.2.1"}, 862, &Options{Addressing: addressing}, slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
-	s = newScenario(t, "peer.test")
-	s.options.Family, s.addrs = familyIPv6, []string{"192.0.2.1", "::ffff:192.0.2.1"}
+	s := newScenario(t, "peer.test")
+	s.options.Family, s.addrs = hostport.IPv6, []string{"192.0.2.1", "::ffff:192.0.2.1"}
 	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != `target: peer "peer.test" has no address of family ipv6` {
 		t.Error(err)
 	}

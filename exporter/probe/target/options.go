@@ -25,7 +25,7 @@ type Addressing struct {
 // Describe returns the descriptions of the keys. The check of them comes before all other methods.
 func (a *Addressing) Describe() []option.Description {
 	return []option.Description{
-		option.Word(&a.Family, familyAny, []string{familyAny, familyIPv4, familyIPv6}, "Address family of a name's addresses: any, ipv4 or ipv6."),
+		option.Word(&a.Family, hostport.AnyFamily, []string{hostport.AnyFamily, hostport.IPv4, hostport.IPv6}, "Address family of a name's addresses: any, ipv4 or ipv6."),
 		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").WithExample("192.0.2.2").WithPlaceholder("ADDR").Checked(a.checkLocal),
 	}
 }
@@ -46,13 +46,6 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.ResolveInterval, time.Minute, time.Second, 24*time.Hour, fmt.Sprintf("Interval at which the peer's name is resolved again. An address that replies stays until %d lookups in a row lack it.", maxLacking)).FileOnly(),
 	}
 }
-
-// Families, by their names in the configuration.
-const (
-	familyAny  = "any"
-	familyIPv4 = "ipv4"
-	familyIPv6 = "ipv6"
-)
 
 // maxInterface is the maximum length of an interface name (IFNAMSIZ of linux/if.h, without its NUL).
 const maxInterface = 15
@@ -87,21 +80,19 @@ func (a *Addressing) checkLocal(key string) error {
 
 // Fits reports whether a peer may have this address: it is of the configured family and of that of Local.
 func (a *Addressing) Fits(peer netip.Addr) bool {
-	if a.Family == familyIPv4 && !peer.Is4() || a.Family == familyIPv6 && peer.Is4() {
+	if a.Family == hostport.IPv4 && !peer.Is4() || a.Family == hostport.IPv6 && peer.Is4() {
 		return false
 	}
 	return !a.local.IsValid() || a.local.Is4() == peer.Is4()
 }
 
-// wanted is the family of the addresses that fit, and why if Local alone selects it.
-func (a *Addressing) wanted() string {
-	switch {
-	case a.Family != familyAny:
-		return a.Family
-	case a.local.Is4():
-		return familyIPv4 + ", the family of the local address " + a.Local
+// CheckPeer reports a host, of a key, that is an address which does not fit. The check of the options comes before it.
+func (a *Addressing) CheckPeer(key, host string) error {
+	addr, err := netip.ParseAddr(host)
+	if err != nil || a.Fits(addr.Unmap()) {
+		return nil
 	}
-	return familyIPv6 + ", the family of the local address " + a.Local
+	return option.Errorf(key, "is %s, which is not of family %s", host, hostport.WantedFamily(a.Family, a.local))
 }
 
 // From is the source address for a peer that fits: Local, or the unspecified address of its family.

@@ -46,6 +46,9 @@ func New(path *probe.Target, missingPort uint16, o *Options, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+	if err := o.CheckPeer(probe.PeerKey, host); err != nil {
+		return nil, err
+	}
 	return &Target{path: path, host: host, port: port, options: o, log: log, lookup: net.DefaultResolver.LookupNetIP}, nil
 }
 
@@ -214,9 +217,6 @@ func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed 
 // Resolve returns an address that fits the options; if there are several, it prefers keep.
 func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPort, error) {
 	if addr := t.literal(); addr.IsValid() {
-		if !t.options.Fits(addr) {
-			return netip.AddrPort{}, fmt.Errorf("target: peer %s is not of family %s", t.host, t.options.wanted())
-		}
 		if err := cmp.Or(hostport.CheckZone(addr), hostport.CheckZone(t.options.local)); err != nil {
 			return netip.AddrPort{}, fmt.Errorf("target: it cannot be measured: %w", err)
 		}
@@ -243,7 +243,7 @@ func (t *Target) Resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPo
 		return first, wrong
 	}
 	if !first.IsValid() {
-		return first, fmt.Errorf("target: peer %q has no address of family %s", t.host, t.options.wanted())
+		return first, fmt.Errorf("target: peer %q has no address of family %s", t.host, hostport.WantedFamily(t.options.Family, t.options.local))
 	}
 	return first, nil
 }

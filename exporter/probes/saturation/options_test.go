@@ -78,6 +78,7 @@ func TestWrongOptionsNameTheExpectation(t *testing.T) {
 		"family: ipx":                                   "family is \"ipx\"; it must be any, ipv4 or ipv6",
 		"local: here":                                   "local is \"here\"; it must be an IP address",
 		"local: 192.0.2.7\nfamily: ipv6":                "local is 192.0.2.7, which is not of family ipv6",
+		"load_server: 192.0.2.1\nlocal: \"::1\"":        "load_server is 192.0.2.1, which is not of family ipv6, the family of the local address ::1",
 		"checksum: false\nfamily: ipv6":                 "checksum is false, which is for IPv4 only",
 		"rate: {forward: 10Gbit}\nduration: 10m":        "more than the 4194304 packets",
 		"mode: sweep\nrate: {forward: 5Mbit}\nsweep: {factor: 1}":               "sweep.factor is 1; it must be above 1, such as 1.25, and at most 1000",
