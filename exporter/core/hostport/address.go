@@ -71,7 +71,7 @@ func CheckZone(a netip.Addr) error {
 	return nil
 }
 
-// WantedFamily is the family of the addresses that a peer may have: the configured one, or that of the local address, which it then
+// WantedFamily is the family of the addresses that a peer may have: the configured one, or the local address's, which it then
 // names.
 func WantedFamily(configured string, local netip.Addr) string {
 	switch {
