@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/sample"
 )
 
 // Clock is the system's clock (in a synctest bubble: the bubble's) with added steps. The host's clock is not changed.
@@ -80,3 +82,24 @@ func Start(t testing.TB, run func(context.Context) error, sink *metrictest.Sink)
 		}
 	}
 }
+
+// Passing is a clock.Monitor with a bound of 1 ms, but another quality from After to Until, both counted from the first query.
+type Passing struct {
+	After, Until time.Duration
+	Bound        sample.Bound
+
+	begin time.Time
+	once  sync.Once
+}
+
+// Quality implements clock.Monitor.
+func (p *Passing) Quality(instant.Time) clock.Quality {
+	p.once.Do(func() { p.begin = time.Now() })
+	if since := time.Since(p.begin); since > p.After && since < p.Until {
+		return clock.Quality{Bound: p.Bound}
+	}
+	return clock.Quality{Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}
+}
+
+// Run implements clock.Monitor.
+func (*Passing) Run(context.Context) error { return nil }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clocks/static"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
@@ -27,6 +28,8 @@ import (
 type End struct {
 	Address netip.Addr
 	Do      func(func() error) error
+	// Clock is the clock of the load server. Default: a bound of 1 ms.
+	Clock clock.Monitor
 }
 
 // RemoteEnd runs a load server until ctx ends, which must be before the end of the test, and returns
@@ -35,7 +38,10 @@ type End struct {
 func RemoteEnd(ctx context.Context, t testing.TB, at End, limits ...string) loadsession.Options {
 	t.Helper()
 	if !at.Address.IsValid() {
-		at = End{Address: netip.MustParseAddr("127.0.0.1"), Do: func(f func() error) error { return f() }}
+		at.Address, at.Do = netip.MustParseAddr("127.0.0.1"), func(f func() error) error { return f() }
+	}
+	if at.Clock == nil {
+		at.Clock = static.New(time.Millisecond, metric.Discard{})
 	}
 	dir := t.TempDir()
 	o := loadsession.DefaultOptions()
@@ -44,7 +50,7 @@ func RemoteEnd(ctx context.Context, t testing.TB, at End, limits ...string) load
 	r, err := loadserver.New(loadserver.Options{
 		Listen: []netip.AddrPort{netip.AddrPortFrom(at.Address, 0)}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
 	}, loadserver.Env{
-		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}),
+		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: at.Clock,
 		Links: link.NewTable(nil), Traffic: traffictypes.All(),
 	})
 	if err != nil {

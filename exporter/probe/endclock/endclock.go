@@ -8,10 +8,12 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/bound"
+	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/hostid"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
@@ -39,18 +41,41 @@ func Now(m clock.Monitor) State {
 // Span is one clock at the beginning and the end of a transfer.
 type Span struct {
 	Before State `json:"before"`
-	After  State `json:"after"`
-	// Largest is the largest bound sampled between the two, if any.
+	// After has the largest bound of all samples since Before. Reason is not "ok" if one of them had no bound.
+	After State `json:"after"`
+	// Largest is the largest bound of all samples of this host's clock. It is absent for the load server's clock.
 	Largest time.Duration `json:"largest_error_bound_ns,omitempty"`
 }
 
-// Sample samples the bound of this host's clock between the two.
-func (s *Span) Sample(m clock.Monitor) { s.Largest = max(s.Largest, Now(m).Bound) }
+// sampleEvery is the interval of a clock's samples.
+const sampleEvery = 200 * time.Millisecond
 
-// End sets After, and completes Largest.
-func (s *Span) End(m clock.Monitor) {
-	s.After = Now(m)
-	s.Largest = max(s.Largest, s.Before.Bound, s.After.Bound)
+// Watch samples the clock of this host from now until end is called, which must be, and returns the transfer's span.
+func Watch(m clock.Monitor) (before State, end func() Span) {
+	s := Span{Before: Now(m)}
+	ctx, stop := context.WithCancel(context.Background())
+	var sampling sync.WaitGroup
+	sampling.Go(func() {
+		for ctxtime.Sleep(ctx, sampleEvery) { // a change of the clock has no notification
+			s.sample(m)
+		}
+	})
+	return s.Before, func() Span {
+		stop()
+		sampling.Wait()
+		s.sample(m)
+		s.Largest = max(s.Before.Bound, s.After.Bound)
+		return s
+	}
+}
+
+func (s *Span) sample(m clock.Monitor) {
+	now := Now(m)
+	now.Bound = max(now.Bound, s.After.Bound)
+	if r := s.After.Reason; r != "" && r != sample.OK.String() {
+		now.Reason = r
+	}
+	s.After = now
 }
 
 // verdict returns the bound of one clock, with the reasons of a local one. A clock that has not settled since a step before
@@ -66,10 +91,10 @@ func (s Span) verdict() sample.Bound {
 		return sample.Bound{Reason: before}
 	case after != sample.OK:
 		return sample.Bound{Reason: after}
-	case min(s.Before.Bound, s.After.Bound, s.Largest) < 0:
+	case min(s.Before.Bound, s.After.Bound) < 0:
 		return sample.Bound{Reason: sample.BoundTooLarge} // a bound must not be negative
 	}
-	return sample.Bound{Error: max(s.Before.Bound, s.After.Bound, s.Largest), Reason: sample.OK}
+	return sample.Bound{Error: max(s.Before.Bound, s.After.Bound), Reason: sample.OK}
 }
 
 // reasonNamed returns the reason of a name; an unknown name is sample.Unknown.
@@ -83,8 +108,7 @@ func reasonNamed(word string) sample.Reason {
 }
 
 // Bound returns the error bound of both clocks during a transfer, without timestamp errors. The error of a clock is the
-// largest of its bounds before, after and between. The remote clock is not sampled between; its bound can only grow there
-// by some microseconds a minute. shared: both ends read one clock (package hostid).
+// largest of its bounds before, after and between. shared: both ends read one clock (package hostid).
 func Bound(local, remote Span, shared bool) sample.Bound {
 	l, r := local.verdict(), remote.verdict()
 	switch r.Reason { // convert to the reasons of the remote end

@@ -242,17 +242,19 @@ func (s *serving) set(id uint16, x *serve) {
 func (s *serving) carry(x *serve) {
 	s.host.CountTransfer()
 	m := finished{ID: x.ID}
+	clock, clockEnd := endclock.Watch(s.clock)
+	defer clockEnd()
 	h := newHalf(&x.Plan, x.sends())
 	conns, err := s.connect(x)
 	if err == nil {
 		h.permit, h.over = s.permitting(x.Plan.Direction), x.sent
-		_ = s.host.SendMessage(sayStarted, started{x.ID, endclock.Now(s.clock)}, nil) // an error ends the session, which reports it
+		_ = s.host.SendMessage(sayStarted, started{x.ID, clock}, nil) // an error ends the session, which reports it
 		m.Flows = h.run(x.ctx, conns)
 		s.count(x, h)
 	} else {
 		m.Error = errtext.Words(err)
 	}
-	m.Clock = endclock.Now(s.clock)
+	m.Clock = clockEnd().After
 	s.set(x.ID, nil) // the client may start the next one after finished
 	if s.ctx.Err() != nil {
 		return

@@ -115,7 +115,9 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	h := newHalf(x.plan, forward)
-	res := &Result{Plan: *x.plan, Local: endclock.Span{Before: endclock.Now(s.clock)}, SharedClock: s.sharedClock, Ends: s.ends}
+	res := &Result{Plan: *x.plan, SharedClock: s.sharedClock, Ends: s.ends}
+	_, clockEnd := endclock.Watch(s.clock)
+	defer clockEnd()
 	conns, begun, err := x.open(ctx, r.listening, res)
 	if err != nil {
 		return nil, err
@@ -132,10 +134,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 		res.Remote.Before = r.started.Clock
 	}
 	h.state = &s.flows
-	h.tell = func(payload int64, elapsed time.Duration) {
-		res.Local.Sample(s.clock)
-		x.tell(payload, elapsed)
-	}
+	h.tell = x.tell
 	begin := instant.Now()
 	own := h.run(ctx, conns)
 	s.load(x.plan, begin, instant.Now())
@@ -144,7 +143,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 	if ctx.Err() != nil && other == nil {
 		other = x.farewell(&res.Remote)
 	}
-	res.Local.End(s.clock)
+	res.Local = clockEnd()
 	s.account(h, other)
 	if other == nil {
 		other = slices.Repeat([]FlowEnd{{Ended: EndedCanceled}}, len(own))

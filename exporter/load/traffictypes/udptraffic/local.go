@@ -175,7 +175,7 @@ func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	// The end of ctx ends the sending; its records are awaited in transferring.
 	transferring, ended := context.WithCancelCause(context.WithoutCancel(ctx))
 	sending, stop := context.WithCancelCause(transferring)
-	x.local.Before = endclock.Now(c.clock)
+	_, clockEnd := endclock.Watch(c.clock)
 	var watching sync.WaitGroup
 	watching.Go(func() { x.stop(ctx, transferring, stop, ended) })
 	watching.Go(func() { x.watch(transferring, ended) })
@@ -186,9 +186,8 @@ func (c *carrier) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	out, err := run(sending, transferring)
 	ended(nil)
 	watching.Wait()
-	if out != nil {
-		x.local.End(c.clock)
-		out.Local = x.local
+	if local := clockEnd(); out != nil {
+		out.Local = local
 	}
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)

@@ -250,7 +250,9 @@ func (s *serving) carry(x *transfer) {
 	s.host.CountTransfer()
 	f := Finished{ID: x.ID}
 	var records []byte
-	err := s.host.SendMessage(msgStarted, Started{ID: x.ID, Clock: endclock.Now(s.remote.env.Clock)}, nil)
+	clock, clockEnd := endclock.Watch(s.remote.env.Clock)
+	defer clockEnd()
+	err := s.host.SendMessage(msgStarted, Started{ID: x.ID, Clock: clock}, nil)
 	switch {
 	case err == nil && x.Direction == sample.Forward:
 		f.Received = s.receive(x)
@@ -266,7 +268,7 @@ func (s *serving) carry(x *transfer) {
 		s.set(x.Direction, nil)
 		return // the session has ended
 	}
-	f.Clock = endclock.Now(s.remote.env.Clock)
+	f.Clock = clockEnd().After
 	switch {
 	case err != nil:
 		f.Error = "the stream cannot be sent: " + errtext.Words(err)

@@ -29,7 +29,6 @@ type transferring struct {
 	started   atomic.Bool
 	over      atomic.Int64
 	reception atomic.Pointer[stream.Reception] // of a reverse transfer
-	local     endclock.Span                    // used by watch, then by Transfer
 }
 
 // Times of a transfer whose context ends: those of the packets under way, and then of the load server's records.

@@ -18,12 +18,10 @@ const recordsTimeout = 5 * time.Second
 // watchEvery is the interval of watch.
 const watchEvery = 200 * time.Millisecond
 
-// watch samples the clock error bound of this host during a transfer, and ends the transfer when the
-// load server is silent, or its control connection.
+// watch ends a transfer when the load server is silent, or its control connection.
 func (x *transferring) watch(ctx context.Context, ended context.CancelCauseFunc) {
 	lastReceived, received, asked := x.begun, 0, time.Time{}
-	for ctxtime.Sleep(ctx, watchEvery) { // a sample of the clock has no notification
-		x.local.Sample(x.clock)
+	for ctxtime.Sleep(ctx, watchEvery) {
 		if r := x.reception.Load(); r != nil {
 			p := r.Progress()
 			if p.Packets > received {
