@@ -10,6 +10,7 @@ const (
 	EndPaused       = "paused"
 	EndTimeLimit    = "time_limit"
 	EndRevoked      = "revoked"
+	EndRateLimit    = "rate_limit"
 )
 
 // Ends are all ends with their meanings, as METRICS.md has them.
@@ -23,5 +24,6 @@ func Ends() []string {
 		EndPaused + ": the load server did not run for a second or more",
 		EndTimeLimit + ": longer than announced, or for a minute without traffic",
 		EndRevoked + ": the token was removed from the tokens file or replaced",
+		EndRateLimit + ": the token's rate was lowered during a transfer of TCP",
 	}
 }

@@ -175,7 +175,7 @@ func All() []Reason {
 			Remedy: otherTimes,
 		},
 		{
-			Name: RateLimit, Meaning: "above the token's rate", Refusal: true, Status: 403,
+			Name: RateLimit, Meaning: "above the token's rate", Refusal: true, Ended: EndRateLimit, Status: 403,
 			Remedy: raiseLimits,
 		},
 		{

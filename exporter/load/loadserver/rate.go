@@ -1,10 +1,12 @@
 package loadserver
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/traffic"
 )
@@ -60,9 +62,20 @@ func (s *session) ConsumeRate(d sample.Direction, duration time.Duration, consum
 	if refusal != nil || limits.BytesPerSecond <= 0 {
 		return refusal
 	}
-	settle, again, err := s.r.rates.consume([2]string{s.token.Name, d.String()}, limits.BytesPerSecond, duration, consume, time.Now())
+	waits := false
+	settle, again, err := s.r.rates.consume([2]string{s.token.Name, d.String()}, limits.BytesPerSecond, duration, func(b traffic.Bucket) (left float64, err error) {
+		left, err = consume(b)
+		waits = left < 0
+		return left, err
+	}, time.Now())
 	if err != nil {
 		return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: err.Error(), RetryAfter: again}
+	}
+	if told := s.token.Limits.BytesPerSecond; waits && (told == 0 || limits.BytesPerSecond < told) {
+		// The client would take the limit for the path's.
+		refusal := &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: fmt.Sprintf("the token's rate was lowered to %s during the session, which would slow down TCP: run the test again", unit.BytesPerSecond.Format(limits.BytesPerSecond))}
+		s.End(refusal)
+		return refusal
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 package tcptraffic_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/atomicfile"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtesttest"
@@ -32,6 +34,35 @@ func TestRevokedTokenEndsItsTransfer(t *testing.T) {
 			}
 			if _, err := s.Transfer(ctx, plan(d, 100*time.Millisecond)); err == nil || !strings.Contains(err.Error(), "revoked") {
 				t.Errorf("%s: the next transfer: %v", d, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+}
+
+// A rate that is lowered during a session is not taken for the path's.
+func TestLoweredRateEndsTheTransferThatItHoldsBack(t *testing.T) {
+	remoteend.NothingLeft(t)
+	for _, d := range sample.Directions() {
+		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
+		tokens := filepath.Join(filepath.Dir(shared.TokenFile), "tokens")
+		_, err := once(t, shared, func(ctx context.Context, s *tcptraffic.Session) error {
+			time.AfterFunc(300*time.Millisecond, func() {
+				line, err := os.ReadFile(tokens)
+				if err == nil {
+					err = atomicfile.Replace(tokens, append(bytes.TrimSpace(line), " rate=1Mbit\n"...), 0o600)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			res, err := s.Transfer(ctx, plan(d, 30*time.Second))
+			refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
+			if !refused || refusal.Reason != loadcontrol.RateLimit || !strings.Contains(refusal.Detail, "lowered to 1 Mb/s") || res == nil || res.Cut == "" {
+				t.Errorf("%s: %v, %+v", d, err, res)
 			}
 			return nil
 		})
