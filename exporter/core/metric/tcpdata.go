@@ -14,13 +14,13 @@ var (
 
 	TCPDelay = Family(Desc{
 		Name: "oneway_tcp_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
-		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs: from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound, at the same distance in all parts of a stream. The other bytes, which were mostly sent after a loss and while the queue was full, are missing: see oneway_tcp_delay_withheld_ratio.",
+		Help:   "One-way delay of sampled bytes of TCP streams, in seconds, of all completed runs from their first byte on, slow start included, which the throughput leaves out (omit): from the time at which the sender's host sent the byte until the receiver's host received it, by timestamps of both kernels. Only bytes that were sent once, that arrived in order, and whose delay has a bound, at the same distance in all parts of a stream. The other bytes, which were mostly sent after a loss and while the queue was full, are missing: see oneway_tcp_delay_withheld_ratio.",
 		Absent: "In runs without stamps, and in runs whose oneway_tcp_delay_withheld_ratio exceeds 0.3.",
 		Source: "RFC 7679 section 3; Linux SO_TIMESTAMPING; Woo 2010 figure 5.4",
 	})
 	TCPDelayQuantile = Family(Desc{
 		Name: "oneway_tcp_delay_quantile_seconds", Kind: Gauge, Labels: perQuantile,
-		Help:   "Quantile (0.05, 0.5, 0.95, 0.99) of the one-way delays of sampled bytes of the last run that were sent once, in seconds: the middle of the interval from the quantile of all lower ends to the quantile of all upper ends. Withheld bytes have the interval that the bytes around them leave.",
+		Help:   "Quantile (0.05, 0.5, 0.95, 0.99) of the one-way delays of sampled bytes of the last run, slow start included, that were sent once, in seconds: the middle of the interval from the quantile of all lower ends to the quantile of all upper ends. Withheld bytes have the interval that the bytes around them leave.",
 		Absent: "Before the first completed run with stamps, where no delay has a bound, or too few have one for the quantile, where the withheld bytes leave no upper end, and where oneway_tcp_delay_withheld_ratio exceeds 0.3.",
 		Source: "RFC 7679 section 5.1; Woo 2010 figure 5.4",
 	})
