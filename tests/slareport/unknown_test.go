@@ -150,3 +150,40 @@ func TestLossOfAnOutageIsThatOfItsOwnDay(t *testing.T) {
 		})
 	}
 }
+
+// Replies are lost from 18:00 until 01:00 of the next day, and one of ten packets forward in the other hours. That the packets of the outage
+// arrived is known at its end: they count on the days on which they were sent.
+func TestPacketsOfAnOutageInReverseArrivedOnTheirOwnDay(t *testing.T) {
+	const from, to = 18 * 60, dayMinutes + 60
+	down := func(i int) int { return max(0, min(i, to)-from) } // minutes
+	waiting := func(i int) int {
+		if i >= to {
+			return 0
+		}
+		return 60 * down(i)
+	}
+	s := serveText(t, func(w io.Writer) {
+		const forward, reverse = `direction="forward",`, `direction="reverse",`
+		perMinute(w, 0, "oneway_probe_up", "", func(i int) int { return map[bool]int{true: 1}[waiting(i) == 0] })
+		perMinute(w, 0, "oneway_probe_interval_seconds", "", func(int) int { return 1 })
+		lost := func(i int) int { return 6 * (i - down(i)) }
+		arrived := func(i int) int { return 60*i - lost(i) - waiting(i) }
+		replies := func(i int) int { return 54 * (i - down(i)) }
+		perMinute(w, 0, "oneway_packets_sent_total", forward, func(i int) int { return 60 * i })
+		perMinute(w, 0, "oneway_packets_sent_total", reverse, arrived)
+		perMinute(w, 0, "oneway_packets_received_total", forward, arrived)
+		perMinute(w, 0, "oneway_packets_received_total", reverse, replies)
+		perMinute(w, 0, "oneway_packets_lost_total", forward, lost)
+		perMinute(w, 0, "oneway_packets_lost_total", reverse, func(i int) int { return arrived(i) - replies(i) })
+		perMinute(w, 0, "oneway_packets_outstanding", forward, waiting)
+		perMinute(w, 0, "oneway_packets_outstanding", reverse, func(int) int { return 0 })
+	})
+	rows, err := slareport.Make(t.Context(), s, slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 2), By: slareport.Day, Interval: scrape}, begin().AddDate(0, 1, 0))
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, want := range [][2]float64{{0.1 * 18 / 24, 0.1*18/24 + 6./24}, {0.1 * 23 / 24, 0.1 * 23 / 24}} {
+		near(t, fmt.Sprintf("day %d: loss forward", i), rows[i].Ways[0].Loss, want[0])
+		near(t, fmt.Sprintf("day %d: highest loss forward", i), rows[i].Ways[0].LossHighest, want[1])
+	}
+}

@@ -118,16 +118,21 @@ func (p *part) add(ctx context.Context, r *Row) error {
 	return nil
 }
 
+// waiting are the packets without an outcome at a time: outstanding and unreachable, by direction.
+func (r *Row) waiting(ctx context.Context, c *client, at time.Time) (map[string]map[string]float64, error) {
+	down := "(max(" + metric.ProbeUp.Name + "{" + r.match() + "}) == bool 0)"
+	packets := "sum by (direction) (" + metric.PacketsOutstanding.Name + "{" + r.match() + "})"
+	values, err := c.at(ctx, named(packets, outstanding)+" or "+named(packets+" * on () group_left () "+down, unreachable), at)
+	return byFamily(values), err
+}
+
 // begun adds the packets that had no outcome at the begin of the period, or after a load test: it has the outcomes of these too. In an
 // outage all that are not of the period so far are counted in before.
 func (r *Row) begun(ctx context.Context, c *client, at time.Time, interval time.Duration) error {
-	down := "(max(" + metric.ProbeUp.Name + "{" + r.match() + "}) == bool 0)"
-	waiting := "sum by (direction) (" + metric.PacketsOutstanding.Name + "{" + r.match() + "})"
-	values, err := c.at(ctx, named(waiting, outstanding)+" or "+named(waiting+" * on () group_left () "+down, unreachable), at)
+	all, err := r.waiting(ctx, c, at)
 	if err != nil {
 		return err
 	}
-	all := byFamily(values)
 	if n := all[unreachable][sample.Forward.String()] - r.Ways[sample.Forward].counts.outstanding; n > 0 {
 		r.before += n
 		if err := r.tell(ctx, c, at, interval); err != nil {

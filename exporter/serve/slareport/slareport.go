@@ -47,10 +47,10 @@ type Row struct {
 	Ways      [2]Way   // by sample.Direction
 	trips     struct{ lost, of float64 }
 	// before is the number of packets that were sent in an outage before the period, or while a load test affected the path, and had no
-	// outcome then.
-	before float64
-	ends   []time.Time // of the outages
-	told   time.Time   // end of the last outage whose losses are in counts.told
+	// outcome then; after of those that have none at the end of the period, in an outage.
+	before, after float64
+	ends          []time.Time // of the outages
+	told          time.Time   // end of the last outage whose losses are in counts.told
 }
 
 // Way is one direction of a row.
@@ -208,8 +208,16 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 			from = to
 		}
 	}
+	waiting, err := r.waiting(ctx, c, r.To)
+	if err != nil {
+		return err
+	}
+	r.after = waiting[unreachable][sample.Forward.String()]
 	for d := range r.Ways {
 		r.Ways[d].conclude(r.before)
+	}
+	if forward := &r.Ways[sample.Forward]; forward.counts.directed { // each of before has its outcome in the period, or is one of after
+		forward.Loss = share(forward.counts.lost-forward.counts.told, forward.counts.of-r.before+r.after)
 	}
 	r.highest()
 	if r.trips.of > 0 {
@@ -268,7 +276,7 @@ func (r *Row) highest() {
 	lost := r.before - more - reverse.undecided // at least so many of them were told as lost, in either direction
 	if forward.directed {
 		other := min(forward.told, max(0, lost-reverse.told))
-		r.Ways[sample.Forward].LossHighest = share(forward.lost-other+unheard, forward.of-other+forward.outstanding)
+		r.Ways[sample.Forward].LossHighest = share(forward.lost-other+unheard, forward.of-r.before+forward.outstanding)
 	}
 	if reverse.directed {
 		other := min(reverse.told, max(0, lost-forward.told))
