@@ -5,7 +5,7 @@ var (
 	ProbeUp = Family(Desc{
 		Name: "oneway_probe_up", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "1 if a reply to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. Discarded replies (oneway_packets_discarded_total) and replies that match no test packet do not count.",
-		Absent: "Before the first reply, until that time has passed. 0 at once while the peer's name has never given an address. In a reply of /probe it equals probe_success.",
+		Absent: "Before the first reply, until that time has passed. 0 at once while the path cannot be measured: the peer's name has given no address, or this host cannot use its address. In a reply of /probe it equals probe_success.",
 	})
 	ProbeLastSuccess = Family(Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",

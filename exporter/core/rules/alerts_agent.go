@@ -80,7 +80,7 @@ or
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: 10 * time.Minute,
 			Summary:     "{{ $labels.instance }} cannot keep the schedule of {{ $labels.path }}/{{ $labels.probe }}",
-			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} were skipped or sent more than " + inMillis(LateSeconds) + " late over the last 5 minutes. The cause is this host (CPU, socket buffer, firewall), not the path; the measurement may miss events.",
+			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} were skipped or sent more than " + inMillis(LateSeconds) + " late over the last 5 minutes. The cause is this host (CPU, socket buffer, firewall, no route or address), not the path; the measurement may miss events.",
 		},
 	}
 	SocketDrops = Rule{

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
 )
@@ -44,7 +45,8 @@ type scenario struct {
 	addrs   []string // that the name has at the moment; none: it does not resolve
 	refuse  error    // what opening says
 	events  []string
-	failed  int
+	failed  int // lookups
+	unsent  int // failures without a lookup
 	renewed int
 	onRenew func() // nil: nothing
 	turns   bool   // each lookup finds one of addrs, the next one
@@ -68,7 +70,16 @@ func newScenario(t *testing.T, peer string) *scenario {
 }
 
 func (s *scenario) follow(ctx context.Context) {
-	end := s.Follow(ctx, func() { s.change(func() { s.failed++ }) }, func(_ context.Context, peer netip.AddrPort) (Measurement, error) {
+	failed := func(why lightreason.Reason) {
+		s.change(func() {
+			if why == lightreason.Unresolved {
+				s.failed++
+			} else {
+				s.unsent++
+			}
+		})
+	}
+	end := s.Follow(ctx, failed, func(_ context.Context, peer netip.AddrPort) (Measurement, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.refuse != nil {
@@ -164,15 +175,16 @@ func TestNameThatDoesNotResolveIsTriedAgain(t *testing.T) {
 		s.during(t, func() {
 			time.Sleep(2 * time.Minute) // simulated time (synctest)
 			s.change(func() {
-				if s.failed < 5 || s.failed > 9 || !strings.HasPrefix(s.Unmeasurable(), "peer \"peer.test\": lookup peer.test: no such host; correct the name, or its entry in /etc/hosts or in DNS") {
-					t.Errorf("%d lookups in two minutes, reason %q", s.failed, s.Unmeasurable())
+				why, reason := s.Unmeasurable()
+				if s.failed < 5 || s.failed > 9 || why != lightreason.Unresolved || !strings.HasPrefix(reason, "peer \"peer.test\": lookup peer.test: no such host; correct the name, or its entry in /etc/hosts or in DNS") {
+					t.Errorf("%d lookups in two minutes, reason %s, %q", s.failed, why, reason)
 				}
 			})
 			s.change(func() { s.addrs = []string{"192.0.2.1"} })
 			time.Sleep(maxRetry) // simulated time (synctest)
 			s.change(func() {
-				if len(s.events) != 1 || s.Unmeasurable() != "" {
-					t.Errorf("%q, reason %q", s.events, s.Unmeasurable())
+				if why, reason := s.Unmeasurable(); len(s.events) != 1 || why != "" || reason != "" {
+					t.Errorf("%q, reason %s, %q", s.events, why, reason)
 				}
 			})
 		})
@@ -185,8 +197,8 @@ func TestFailedOpenIsRetriedAndLoggedOnce(t *testing.T) {
 		s.refuse = errors.New("no socket")
 		s.during(t, func() {
 			time.Sleep(10 * time.Second) // simulated time (synctest)
-			if s.Unmeasurable() != "no socket" {
-				t.Errorf("reason %q", s.Unmeasurable())
+			if why, reason := s.Unmeasurable(); why != lightreason.NotSent || reason != "no socket" || s.unsent == 0 {
+				t.Errorf("reason %s, %q, %d failures", why, reason, s.unsent)
 			}
 			s.change(func() { s.refuse = nil })
 			time.Sleep(maxRetry) // simulated time (synctest)
@@ -270,7 +282,7 @@ func TestAddressOfAMissingInterfaceIsNoNameThatFails(t *testing.T) {
 		s := newScenario(t, "fe80::1%nosuch")
 		s.during(t, func() { time.Sleep(3 * time.Minute) }) // simulated time (synctest)
 		const want = `fault="an address cannot be used" err="target: it cannot be measured: this host has no interface nosuch"`
-		if said := s.log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, want) || s.failed != 0 {
+		if said := s.log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, want) || s.failed != 0 || s.unsent == 0 {
 			t.Errorf("%d lookups failed, want 0; the log says\n%s", s.failed, said)
 		}
 	})

@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/probe"
 )
 
@@ -35,9 +36,10 @@ type Target struct {
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu     sync.Mutex
-	logged map[Fault]bool // faults that are logged and not over; nil: none so far
-	reason string
-	outage *outage // nil: none so far
+	logged map[Fault]bool     // faults that are logged and not over; nil: none so far
+	why    lightreason.Reason // why the host cannot be measured now; empty: no known reason
+	reason string             // the same in words
+	outage *outage            // nil: none so far
 }
 
 // New checks the peer of a path; the options are checked before. It resolves nothing. An error is a *option.Error.
@@ -73,11 +75,11 @@ type Measurement struct {
 type Open func(ctx context.Context, peer netip.AddrPort) (Measurement, error)
 
 // Follow measures the host at its current address, and returns when that has begun. Name resolution and Open are retried
-// after an error; failed is called after each failed lookup. When the measured address is no longer one of the name, the
+// after an error; failed is called after each failure: Unresolved is one of a name, NotSent one of an address, or of Open. When the measured address is no longer one of the name, the
 // measurement ends and another one begins; an address that replies stays until several lookups in a row lack it, since name
 // servers give the addresses of a name in turn. The caller calls end when ctx has ended; end is nil if nothing was measured by
 // then. No goroutine waits meanwhile, since thousands would.
-func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func()) {
+func (t *Target) Follow(ctx context.Context, failed func(why lightreason.Reason), open Open) (end func()) {
 	f := &follower{target: t, failed: failed, open: open}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +93,7 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) (end func
 // follower is a host that is followed.
 type follower struct {
 	target *Target
-	failed func()
+	failed func(why lightreason.Reason)
 	open   Open
 
 	mu       sync.Mutex // held also while it waits for a name or a socket, which its context ends
@@ -112,22 +114,26 @@ func (f *follower) begin(ctx context.Context, peer netip.AddrPort) bool {
 	t := f.target
 	for delay := minRetry; ctx.Err() == nil; peer = (netip.AddrPort{}) {
 		var err error
+		why := lightreason.NotSent
 		if !peer.IsValid() {
-			peer, err = t.resolveLogged(ctx, netip.AddrPort{}, f.failed)
+			if peer, err = t.resolveLogged(ctx, netip.AddrPort{}, f.failed); err != nil {
+				why = t.withoutAddress()
+			}
 		}
 		if err == nil {
 			delay = minRetry
 			if f.current, err = f.open(ctx, peer); err == nil {
 				f.peer = peer
 				t.LogFault(unopened, nil)
-				t.setUnmeasurable("")
+				t.setUnmeasurable("", "")
 				return true
 			}
 			if ctx.Err() == nil {
 				t.LogFault(unopened, err)
+				f.failed(why)
 			}
 		}
-		t.setUnmeasurable(errtext.Words(err))
+		t.setUnmeasurable(why, errtext.Words(err))
 		if !ctxtime.Sleep(ctx, delay) {
 			break
 		}
@@ -198,20 +204,29 @@ func (f *follower) end() {
 	}
 }
 
-// resolveLogged is Resolve; it logs a failure, and counts one of a name.
-func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed func()) (netip.AddrPort, error) {
+// resolveLogged is Resolve; it logs a failure, and calls failed.
+func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed func(lightreason.Reason)) (netip.AddrPort, error) {
 	peer, err := t.Resolve(ctx, keep)
-	switch {
-	case ctx.Err() != nil:
-	case t.literal().IsValid():
-		t.LogFault(unusable, err)
-	default:
-		t.LogFault(unresolved, err)
-		if err != nil {
-			failed()
-		}
+	if ctx.Err() != nil {
+		return peer, err
+	}
+	why, fault := t.withoutAddress(), unresolved
+	if why == lightreason.NotSent {
+		fault = unusable
+	}
+	t.LogFault(fault, err)
+	if err != nil {
+		failed(why)
 	}
 	return peer, err
+}
+
+// withoutAddress is why the host is not measured if Resolve fails: it is a name, or an address that this host cannot use.
+func (t *Target) withoutAddress() lightreason.Reason {
+	if t.literal().IsValid() {
+		return lightreason.NotSent
+	}
+	return lightreason.Unresolved
 }
 
 // Resolve returns an address that fits the options; if there are several, it prefers keep.
@@ -254,17 +269,17 @@ func (t *Target) literal() netip.Addr {
 	return addr.Unmap()
 }
 
-// Unmeasurable is the reason why the host cannot be measured now; empty: no known reason.
-func (t *Target) Unmeasurable() string {
+// Unmeasurable is why the host cannot be measured now, in one word and in a sentence; empty: no known reason.
+func (t *Target) Unmeasurable() (why lightreason.Reason, sentence string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.reason
+	return t.why, t.reason
 }
 
-func (t *Target) setUnmeasurable(reason string) {
+func (t *Target) setUnmeasurable(why lightreason.Reason, sentence string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.reason = reason
+	t.why, t.reason = why, sentence
 }
 
 // Fault is a reason that impairs the measurement of a host: the attribute `fault` of the log.

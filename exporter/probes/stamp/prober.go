@@ -56,19 +56,17 @@ func (p *Prober) Run(ctx context.Context) error {
 // Start is Run without a goroutine that waits.
 func (p *Prober) Start(ctx context.Context) (end func(), err error) {
 	series := seriesOf(p.env.Scope(p.path))
-	failed := func() {
-		series.scope.Series(metric.ResolveFailures).Add(1)
+	failed := func(why lightreason.Reason) {
+		if why == lightreason.Unresolved {
+			series.scope.Series(metric.ResolveFailures).Add(1)
+		}
 		if p.session.Load() == nil {
 			series.scope.Set(metric.ProbeUp, 0)
 		}
 	}
 	stop := p.peer.Follow(ctx, failed, func(ctx context.Context, peer netip.AddrPort) (target.Measurement, error) {
 		series.renew() // a session counts from zero
-		m, err := p.open(ctx, peer, series)
-		if err != nil && ctx.Err() == nil {
-			series.scope.Set(metric.ProbeUp, 0) // such as without the address of the option local
-		}
-		return m, err
+		return p.open(ctx, peer, series)
 	})
 	if stop == nil {
 		series.scope.Close()

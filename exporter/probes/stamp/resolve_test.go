@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
@@ -204,6 +205,7 @@ func TestPathWhoseNameNeverResolvedIsDown(t *testing.T) {
 		up, present := sink.Value(metric.ProbeUp, "p", "stamp")
 		return present && up == 0
 	})
+	await.That(t, "the path says why", func() bool { return p.Status().Cause == string(lightreason.Unresolved) })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatal(err)

@@ -20,11 +20,12 @@ import (
 func (p *Prober) Status() probe.Status {
 	s := p.session.Load()
 	if s == nil {
-		state, reason := "starting", p.peer.Unmeasurable()
-		if reason != "" {
-			state = "waiting"
+		st := probe.Status{State: "starting"}
+		why, sentence := p.peer.Unmeasurable()
+		if why != "" {
+			st = probe.Status{State: "waiting", Cause: string(why), Reason: sentence}
 		}
-		return probe.Status{State: state, Reason: reason}
+		return st
 	}
 	s.mu.Lock()
 	v := s.snapshot()

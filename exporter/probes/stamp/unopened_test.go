@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe"
@@ -12,15 +13,33 @@ import (
 	"oneway.example/tests/await"
 )
 
-// A path that cannot be measured from the start, as its source address is not on this host, is down in the metrics, and says why.
-func TestPathWithoutItsAddressAtTheStartIsDown(t *testing.T) {
+// A path that cannot be measured from the start is down in the metrics, which alerts need, and says why.
+func TestPathThatCannotBeginIsDown(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct {
+		peer   string
+		change func(*Options)
+		says   string
+	}{
+		"address of local is not on this host": {"203.0.113.1", func(o *Options) { o.Local = "203.0.113.9" }, "this host does not have the address 203.0.113.9 now"},
+		"interface of a link-local address":    {"fe80::1%nosuch", func(*Options) {}, "this host has no interface nosuch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := quick()
+			c.change(&o)
+			testDown(t, c.peer, o, c.says)
+		})
+	}
+}
+
+// testDown awaits that a path is down, with the reason not_sent in words.
+func testDown(t *testing.T, peer string, o Options, says string) {
+	t.Helper()
 	b := newTestbed(t, reflector.Options{})
 	sink := &metrictest.Sink{}
 	b.env.Sink = sink
-	o := quick()
-	o.Local = "203.0.113.9"
-	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: "203.0.113.1"}, o)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +51,8 @@ func TestPathWithoutItsAddressAtTheStartIsDown(t *testing.T) {
 		return known && up == 0
 	})
 	await.That(t, "the path says why", func() bool {
-		return strings.Contains(p.Status().Reason, "this host does not have the address 203.0.113.9 now")
+		s := p.Status()
+		return s.Cause == string(lightreason.NotSent) && strings.Contains(s.Reason, says)
 	})
 	cancel()
 	if err := <-ended; err != nil {
