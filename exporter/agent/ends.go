@@ -152,6 +152,10 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 	if !c.LoadServer.Given() {
 		return nil
 	}
+	var beside option.Listens
+	if c.Reflector.Given() {
+		beside = m.plan.reflector.Listen
+	}
 	s.options.Listen, s.options.StateDir = s.Listen.Addrs(), s.shared.stateDir
 	o := s.options
 	o.Given = c.LoadServer.Has
@@ -164,7 +168,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 				Traffic: m.options.Types.Traffic, Version: version.Version,
 			})
 		},
-	}, s.Listen.Check(loadcontrol.DefaultPort))
+	}, s.Listen.Check(loadcontrol.DefaultPort), s.Listen.CheckBeside("reflector", beside))
 	return found
 }
 

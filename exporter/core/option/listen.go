@@ -136,6 +136,22 @@ func (all Listens) Check(fallback uint16) error {
 	return errors.Join(errs...)
 }
 
+// CheckBeside rejects an address that another server of this process listens on, too, with UDP as well. others are of the key listen of the
+// section server.
+func (all Listens) CheckBeside(server string, others Listens) error {
+	var errs []error
+	for i, l := range all {
+		same := func(o Listen) bool { return l.Port != 0 && o == l || o.includes(l) || l.includes(o) }
+		if j := slices.IndexFunc(others, same); j >= 0 {
+			errs = append(errs, &Error{
+				Key: fmt.Sprintf("listen[%d]", i), At: "listen",
+				Problem: fmt.Sprintf("is %q, and %s.listen[%d] is %q: both need the UDP port; write another port for one of them", l, server, j, others[j]),
+			})
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Addrs are the addresses to bind of all elements.
 func (all Listens) Addrs() (addrs []netip.AddrPort) {
 	for _, l := range all {

@@ -1,6 +1,9 @@
 package option
 
-import "testing"
+import (
+	"net/netip"
+	"testing"
+)
 
 // TestListenAddressesThatCannotBothBeBound: an element that could not be read is the zero Listen, which is also ":0".
 func TestListenAddressesThatCannotBothBeBound(t *testing.T) {
@@ -29,6 +32,22 @@ func TestListenAddressesThatCannotBothBeBound(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%q: %q, want %q", c.all, got, c.want)
+		}
+	}
+}
+
+func TestListenAddressesOfTwoServersCannotBothBeBound(t *testing.T) {
+	reflector := Listens{{Port: 862}, {Addr: netip.MustParseAddr("192.0.2.1"), Port: 8620}, {Port: 0}}
+	for text, refused := range map[string]bool{
+		":8620": true, "0.0.0.0:8620": true, "192.0.2.1:8620": true, "[::1]:862": true,
+		"192.0.2.2:8620": false, "[::]:8620": false, ":8621": false, ":0": false,
+	} {
+		var l Listen
+		if err := l.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := (Listens{l}).CheckBeside("reflector", reflector); (err != nil) != refused {
+			t.Errorf("%s: %v, want an error: %v", text, err, refused)
 		}
 	}
 }
