@@ -80,26 +80,36 @@ func warnZone(c *config.Config) config.Problems {
 	return nil
 }
 
-// warnState warns of a directory of state that does not exist, or that this process's user cannot write: quotas and reports
-// are lost at a restart.
+// warnState warns of directories that this process's user cannot write, and of one of state that does not exist: quotas and reports
+// are lost at a restart. The agent makes the directory of reports.
 func (p *plan) warnState(c *config.Config) (found config.Problems) {
-	if !c.StateDir.Given() {
-		return nil
+	if c.StateDir.Given() {
+		found = warnDirectory(c.StateDir, "", p.shared.stateDir)
 	}
-	dir, err := filepath.Abs(p.shared.stateDir)
+	if c.Reports.Has("dir") {
+		found = append(found, warnDirectory(c.Reports, "dir", p.shared.reports.Dir)...)
+	}
+	return found
+}
+
+// warnDirectory warns of the directory in a key of a section, or in the section itself (an empty key), if it is the one of state.
+func warnDirectory(at config.Section, key, name string) (found config.Problems) {
+	dir, err := filepath.Abs(name)
 	if err != nil {
-		dir = p.shared.stateDir
+		dir = name
 	}
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
-		found = append(found, c.StateDir.Problem("", "is "+dir+", which does not exist; create it for the agent's user (systemd: StateDirectory=oneway)"))
+		if key == "" {
+			found = append(found, at.Problem(key, "is "+dir+", which does not exist; create it for the agent's user (systemd: StateDirectory=oneway)"))
+		}
 	case err == nil && !info.IsDir():
-		found = append(found, c.StateDir.Problem("", "is "+dir+", which is no directory; name another one"))
+		found = append(found, at.Problem(key, "is "+dir+", which is no directory; name another one"))
 	case err != nil:
-		found = append(found, c.StateDir.Problem("", "cannot be used: "+errtext.Words(err)))
+		found = append(found, at.Problem(key, "cannot be used: "+errtext.Words(err)))
 	default:
 		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-			found = append(found, c.StateDir.Problem("", fmt.Sprintf("is %s, which the user with ID %d cannot write (%v); run this check as the agent's user, and give that user the directory (chown)", dir, os.Geteuid(), err)))
+			found = append(found, at.Problem(key, fmt.Sprintf("is %s, which the user with ID %d cannot write (%v); run this check as the agent's user, and give that user the directory (chown)", dir, os.Geteuid(), err)))
 		}
 	}
 	return found
@@ -107,13 +117,23 @@ func (p *plan) warnState(c *config.Config) (found config.Problems) {
 
 // warnPeers warns of IPv6 addresses that probably are an address and a port.
 func warnPeers(c *config.Config) (found config.Problems) {
+	warn := func(at config.Section, key, host string) {
+		if meant := hostport.BracketsMeant(host); meant != "" {
+			found = append(found, at.Problem(key, fmt.Sprintf("is the IPv6 address %s without a port; write %q if the last group is the port", host, meant)))
+		}
+	}
 	for i := range c.Paths {
-		if meant := hostport.BracketsMeant(c.Paths[i].Peer); meant != "" {
-			found = append(found, c.Paths[i].Place.Problem("peer", fmt.Sprintf("is the IPv6 address %s without a port; write %q if the last group is the port", c.Paths[i].Peer, meant)))
+		at, key := c.Paths[i].PeerPlace()
+		warn(at, key, c.Paths[i].Peer)
+		for _, one := range c.Paths[i].Probes {
+			warn(one.Options, loadServerKey, one.Options.Text(loadServerKey))
 		}
 	}
 	return found
 }
+
+// loadServerKey is the option of load tests that is a host.
+const loadServerKey = "load_server"
 
 // maxShare is the share of the time that the load tests of a link may plan without a warning.
 const maxShare = 1

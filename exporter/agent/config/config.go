@@ -94,6 +94,16 @@ type Path struct {
 	Place Section `yaml:",place"`
 	// Linked has the key link, if that is not a key of Place; the zero value: it is.
 	Linked Section `yaml:"-"`
+	// Listed has the key address, which is the peer, of a path of a mesh: the peer's entry in the file of hosts.
+	Listed Section `yaml:"-"`
+}
+
+// PeerPlace is the section with the peer, and its key.
+func (p *Path) PeerPlace() (at Section, key string) {
+	if p.Listed.given {
+		return p.Listed, "address"
+	}
+	return p.Place, "peer"
 }
 
 // LinkPlace is the section with the name of a link, by its index, and its key.
@@ -226,7 +236,11 @@ func (c *Config) Check() (found Problems) {
 			continue // it could not be decoded
 		}
 		if first, twice := seen[p.Name]; twice {
-			found.add(p.Place, p.Place.Duplicate("name", "names", p.Name, c.Paths[first].Place))
+			if wrong := p.Place.Duplicate("name", "names", p.Name, c.Paths[first].Place); p.Listed.given {
+				found = append(found, p.Place.Problem("", fmt.Sprintf("makes a path whose %s; give the mesh another prefix", wrong)))
+			} else {
+				found.add(p.Place, wrong)
+			}
 		}
 		if option.Name("name", p.Name) == nil {
 			seen[p.Name] = i

@@ -165,7 +165,7 @@ func pathsOf(section config.Section, on Machine, groups []metric.Group, tables [
 		}
 		paths = append(paths, config.Path{
 			Name: o.Prefix + own.Name + "-to-" + peer.Name, Peer: peer.Address, Links: links, Labels: peer.Labels,
-			Probes: slices.Clone(o.Probes), Place: section, Linked: linked,
+			Probes: slices.Clone(o.Probes), Place: section, Linked: linked, Listed: peer.Place,
 		})
 	}
 	return paths, nil

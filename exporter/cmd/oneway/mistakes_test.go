@@ -309,6 +309,30 @@ func TestDirectoryOfStateThatCannotBeWrittenIsAWarning(t *testing.T) {
 	}
 }
 
+// A path of a mesh has its peer in the file of hosts, and no keys of its own.
+func TestMessagesOfPathsOfAMeshAndOfDirectoriesNameTheirPlace(t *testing.T) {
+	for text, want := range map[string]string{
+		"reports: {dir: token}\nreflector: {}\n": `warning: DIR/oneway.yml:1:16: reports.dir is DIR/token, which is no directory; name another one`,
+		"reports: {dir: new}\nreflector: {}\n":   "",
+		"links: [{name: a, quota_bytes: 50GB}]\npaths: [{name: a, peer: h, probes: [{type: train, token_file: token, load_server: '2001:db8::1:8620'}]}]\n": `warning: DIR/oneway.yml:2:83: paths[0].probes[0].load_server is the IPv6 address 2001:db8::1:8620 without a port; write "[2001:db8::1]:8620" if`,
+		"mesh: {hosts_file: hosts.yml, self: a, probes: [{type: stamp}]}\npaths: [{name: a-to-b, peer: h, probes: [{type: stamp}]}]\n":                      `DIR/oneway.yml:1:7: mesh makes a path whose name is "a-to-b", which is also the name of paths[0] in line 2; names must differ; give the mesh another prefix`,
+		"mesh: {hosts_file: hosts.yml, self: a, probes: [{type: stamp}]}\n":                                                                                 `warning: DIR/hosts.yml:2:22: [1].address is the IPv6 address 2001:db8::7:862 without a port; write "[2001:db8::7]:862" if`,
+	} {
+		file := write(t, text)
+		dir := filepath.Dir(file)
+		beside(t, dir)
+		if err := os.WriteFile(filepath.Join(dir, "hosts.yml"), []byte("- {name: a, address: a.test}\n- {name: b, address: '2001:db8::7:862'}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, problems bytes.Buffer
+		err := checkConfigs(&out, &problems, []string{file}, "", false)
+		want = strings.ReplaceAll(want, "DIR", dir)
+		if failed := want != "" && !strings.HasPrefix(want, "warning: "); (err != nil) != failed || !strings.HasPrefix(problems.String(), want) || want == "" && problems.Len() > 0 {
+			t.Errorf("%s%v: %s; want %q", text, err, &problems, want)
+		}
+	}
+}
+
 // obeyModes takes from this thread the capabilities to ignore the modes of files; it ends with the test's goroutine.
 func obeyModes(t *testing.T) {
 	t.Helper()
