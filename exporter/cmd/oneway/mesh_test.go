@@ -35,12 +35,12 @@ PATH               PEER                     PROBES             LINKS      LABELS
 provider           reflector.example.com    stamp              -          site=provider
 ship-1-to-seoul-1  seoul-1.example.net      stamp,best_effort  satellite  region=asia,site=seoul
 ship-1-to-busan-1  192.0.2.17               stamp,best_effort  satellite  region=asia,site=busan
-ship-1-to-paris-1  [2001:db8:7::1]:8620     stamp,best_effort  satellite  region=europe,site=paris
+ship-1-to-paris-1  2001:db8:7::1            stamp,best_effort  satellite  region=europe,site=paris
 `,
 		"paris-2": `F: ok: 2 paths (1 of a mesh), 3 probes, reflector
 PATH                PEER                     PROBES             LINKS   LABELS
 provider            reflector.example.com    stamp              -       site=provider
-paris-2-to-paris-1  [2001:db8:7::1]:8620     stamp,best_effort  uplink  region=europe,site=paris
+paris-2-to-paris-1  2001:db8:7::1            stamp,best_effort  uplink  region=europe,site=paris
 `,
 	} {
 		file := meshExample(t, self)
