@@ -60,7 +60,7 @@ func (v *snapshot) silence() string {
 	case v.AnsweredLate > 0:
 		return fmt.Sprintf("udp %s sent %s later than loss_timeout (%v), and none in time: raise loss_timeout, or see which queue delays them", v.peer, replies(v.AnsweredLate), v.opts.LossTimeout)
 	}
-	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, %sor another key: compare the key files; the remote end counts oneway_reflector_packets_total{result=\"bad_hmac\"}", v.peer, v.oversized())
+	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, %sa reflector whose `allow` lacks this host, or another key: the `result` of oneway_reflector_packets_total at the remote end tells", v.peer, v.oversized())
 }
 
 func replies(n uint64) string { return unit.Counted(n, "reply", "replies") }

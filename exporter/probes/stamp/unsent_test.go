@@ -115,7 +115,7 @@ func TestSilenceAfterRepliesIsNoMissingReflector(t *testing.T) {
 		received, late uint64
 		want           string
 	}{
-		"never":       {0, 0, "does not reply: no reflector"},
+		"never":       {0, 0, "does not reply: no reflector (`oneway reflect`), a firewall, a reflector whose `allow` lacks this host, or another key: the `result` of"},
 		"one reply":   {1, 0, "has not replied since 2026-05-28 20:26:40 UTC (1 reply before)"},
 		"replies":     {20, 3, "has not replied since 2026-05-28 20:26:40 UTC (20 replies before)"},
 		"late always": {0, 7, "sent 7 replies later than loss_timeout (3s), and none in time"},
