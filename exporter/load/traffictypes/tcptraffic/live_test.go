@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,6 +76,30 @@ func transfer(t *testing.T, p tcptraffic.Plan, limits ...string) (res *tcptraffi
 		t.Fatal(err)
 	}
 	return res, out
+}
+
+// Others that want the link return at the planned end, not after the longest time that a transfer can take.
+func TestLinkOfATransferIsExpectedFreeAtItsPlannedEnd(t *testing.T) {
+	remoteend.NothingLeft(t)
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
+	_, err := once(t, shared, func(ctx context.Context, s *tcptraffic.Session) error {
+		var other sync.WaitGroup
+		defer other.Wait()
+		other.Go(func() {
+			time.Sleep(500 * time.Millisecond) // the transfer has begun; if not, the link is expected free as soon
+			atOnce := shared
+			atOnce.MaxWait = 0
+			_, err := once(t, atOnce, func(context.Context, *tcptraffic.Session) error { return nil })
+			if err == nil || !strings.Contains(err.Error(), "busy: another test uses the link, since ") || !strings.HasSuffix(err.Error(), "try again in 5s") {
+				t.Errorf("%v, want a refusal for the least time, 5 s", err)
+			}
+		})
+		_, err := s.Transfer(ctx, plan(sample.Reverse, 2*time.Second))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTransferByTimeMovesPayloadForItsTime(t *testing.T) {

@@ -100,7 +100,7 @@ type serve struct {
 	start
 	ctx       context.Context // ends when the client cancels it
 	cancel    context.CancelFunc
-	until     time.Time // latest planned end
+	until     time.Time // planned end
 	listeners map[tcpsocket.Options]net.Listener
 	cookie    []byte
 	sent      chan struct{} // closed when the client has ended a forward transfer
@@ -159,7 +159,7 @@ func (s *serving) begin(m start) *loadcontrol.Refusal {
 	}
 	_, _ = rand.Read(x.cookie) // never fails (Go 1.24)
 	x.ctx, x.cancel = context.WithCancel(s.ctx)
-	x.until = time.Now().Add(connectTime + longest(&x.Plan))
+	x.until = time.Now().Add(x.Plan.Duration)
 	s.set(x.ID, x)
 	s.tasks.Go(func() {
 		defer x.cancel()
