@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/ipheader"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
@@ -78,7 +79,7 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 	if s.reflecting, err = s.r.runReflector(o, s.Local().Addr()); err != nil {
 		_ = s.Take(-2 * m.Bytes) // returns them
 		s.r.env.Log.Warn("Session has no reflector", "token", s.token.Name, "run", s.run, "err", err)
-		return reply, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("no UDP port of %v is free for test packets during the load", s.r.options.Ports), RetryAfter: tooManyWait}
+		return reply, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("no UDP port of %v is free for test packets during the load: %s", s.r.options.Ports, errtext.Words(err)), RetryAfter: tooManyWait}
 	}
 	s.reflecting.headers = int64(ipheader.WithIP(remote.Is6(), ipheader.UDP))
 	reply.Port = s.reflecting.reflector.Addrs()[0].Port()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/net/tcpsocket"
 )
 
@@ -42,7 +43,11 @@ func (s *serving) connect(x *serve) ([]connection, error) {
 			c.Abort()
 		}
 	}
-	return nil, fmt.Errorf("%d of %d connections did not arrive within %v", g.missing, len(g.conns), connectTime)
+	err := fmt.Errorf("%d of %d connections did not arrive within %v", g.missing, len(g.conns), connectTime)
+	if g.failed != nil {
+		err = fmt.Errorf("%w: %w", err, g.failed)
+	}
+	return nil, err
 }
 
 // gathering collects the connections of a transfer.
@@ -55,13 +60,23 @@ type gathering struct {
 	waiting []*net.TCPConn // without a proof, the oldest first
 	conns   []connection   // by index of the flow
 	missing int
+	failed  error // the last one of accept; nil: it did not fail
 }
 
 func (g *gathering) accept(ctx context.Context, o tcpsocket.Options, l net.Listener) {
 	for {
 		nc, err := l.Accept()
-		if err != nil {
-			return // the listening socket was closed
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as no free file descriptor
+			g.mu.Lock()
+			g.failed = err
+			g.mu.Unlock()
+			if !ctxtime.Sleep(ctx, acceptPause) {
+				return
+			}
+			continue
 		}
 		one := nc.(*net.TCPConn)
 		g.await(one)
