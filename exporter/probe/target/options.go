@@ -26,7 +26,7 @@ type Addressing struct {
 func (a *Addressing) Describe() []option.Description {
 	return []option.Description{
 		option.Word(&a.Family, hostport.AnyFamily, []string{hostport.AnyFamily, hostport.IPv4, hostport.IPv6}, "Address family of a name's addresses: any, ipv4 or ipv6."),
-		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").WithExample("192.0.2.2").WithPlaceholder("ADDR").Checked(a.checkLocal),
+		option.Text(&a.Local, "Address to send from.").Unset("the kernel's choice").WithExample("2001:db8::2").WithPlaceholder("ADDR").Checked(a.checkLocal),
 	}
 }
 
