@@ -245,6 +245,9 @@ type Session struct {
 	// challenges holds the last received cookie; limit limits the challenges that this end sends.
 	challenges chan challenge
 	limit      *rate.Limiter
+	// asking are the addresses of HelloAny, nil: it does not run; rejected is the last ICMP error of a hello to one of them.
+	asking   atomic.Pointer[[]netip.AddrPort]
+	rejected atomic.Pointer[tstamp.ICMPError]
 	// received is when the last packet of any type arrived, greeted whether the other end has sent a hello without a
 	// reply: see LastReceived. asked is when one with a reply came after that, answered when the last reply came.
 	received, asked, answered atomic.Int64

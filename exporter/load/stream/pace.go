@@ -296,7 +296,7 @@ func (x *sending) tooLarge(mtu int) {
 	}
 }
 
-// unreachable passes ICMP errors to their streams.
+// unreachable passes ICMP errors to their streams and to the sessions that ask for a reply.
 func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 	if len(all) == 0 {
 		return
@@ -314,6 +314,12 @@ func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 			}
 			if x.consent != nil {
 				x.consent.Unreachable(all[i].Err)
+			}
+		}
+		for _, s := range e.sessions {
+			if to := s.asking.Load(); to != nil && slices.ContainsFunc(*to, func(one netip.AddrPort) bool { return unmapped(one) == at }) {
+				one := all[i]
+				s.rejected.Store(&one)
 			}
 		}
 	}

@@ -167,7 +167,7 @@ var ErrNoReply = errors.New("stream: no reply to hello packets")
 
 // Hello sends a hello packet every 100 ms until a challenge arrives, and returns its cookie, which
 // proves the address of this end as the load server sees it. After 5 s the error wraps
-// ErrNoReply.
+// ErrNoReply, and the error of sending or the tstamp.ICMPError, if there was one.
 func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, err error) {
 	_, cookie, err = s.HelloAny(ctx, to)
 	return cookie, err
@@ -177,6 +177,8 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 func (s *Session) HelloAny(ctx context.Context, to ...netip.AddrPort) (at netip.AddrPort, cookie []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helloTimeout, ErrNoReply)
 	defer cancel()
+	s.asking.Store(&to)
+	defer s.asking.Store(nil)
 	again := time.NewTicker(helloEvery)
 	defer again.Stop()
 	var refused error
@@ -199,6 +201,9 @@ func (s *Session) HelloAny(ctx context.Context, to ...netip.AddrPort) (at netip.
 			}
 			return to[0], c.cookie, nil
 		case <-ctx.Done():
+			if e := s.rejected.Load(); e != nil {
+				refused = *e
+			}
 			if refused != nil {
 				return at, nil, fmt.Errorf("%w from %v, and %w", context.Cause(ctx), to, refused)
 			}

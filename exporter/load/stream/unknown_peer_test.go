@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/net/sched"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/loadfmt"
 	"oneway.example/tests/await"
 )
@@ -156,6 +157,17 @@ func TestCookieProvesNothingElse(t *testing.T) {
 		if got, ok := e.client.Join(testSession).VerifyCookie(cookie); ok {
 			t.Errorf("another endpoint's cookie proves %v", got)
 		}
+	}
+}
+
+func TestHelloThatIsRejectedNamesTheICMPMessage(t *testing.T) {
+	client := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	closed := newUnknownPeer(t, client.LocalAddr())
+	at := closed.conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	closed.conn.Close()
+	_, err := client.Join(testSession).Hello(t.Context(), at)
+	if e, ok := errors.AsType[tstamp.ICMPError](err); !ok || e.Meaning() != "port unreachable" || e.Peer != at || !errors.Is(err, ErrNoReply) {
+		t.Errorf("%v, want the ICMP message and ErrNoReply", err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffic"
+	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/probe/endclock"
 )
 
@@ -81,11 +82,15 @@ func proveAddress(ctx context.Context, s *stream.Session, told, control netip.Ad
 		to = append(to, control)
 	}
 	remote, cookie, err = s.HelloAny(ctx, to...)
+	why := ""
+	if rejected, ok := errors.AsType[tstamp.ICMPError](err); ok {
+		why = ", " + rejected.Error()
+	}
 	switch {
 	case errors.Is(err, stream.ErrNoReply) && len(to) > 1:
-		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s or %s; is UDP open there and on the path? A NAT forwards TCP %d to port %d of the load server: UDP %d must be forwarded to its UDP %d as well", told, control, control.Port(), told.Port(), control.Port(), told.Port())}
+		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s or %s%s; is UDP open there and on the path? A NAT forwards TCP %d to port %d of the load server: UDP %d must be forwarded to its UDP %d as well", told, control, why, control.Port(), told.Port(), control.Port(), told.Port())}
 	case errors.Is(err, stream.ErrNoReply):
-		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the path?", told, told.Port())}
+		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s%s; is UDP %d open there and on the path?", told, why, told.Port())}
 	case err != nil && ctx.Err() == nil:
 		err = &loadtest.Failure{Reason: runreason.Socket, Err: err}
 	case err != nil:
