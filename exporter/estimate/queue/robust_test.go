@@ -206,6 +206,28 @@ func TestPauseOfTheSenderChangesNoResult(t *testing.T) {
 	}
 }
 
+// A sender on a busy machine stands still in each second but one, which alone says nothing about the variation of the rate.
+func TestPausesOfTheSenderHideNoVariation(t *testing.T) {
+	for name, c := range map[string]struct {
+		rateAt func(time.Duration) float64
+		want   bool
+	}{
+		"constant": {nil, false},
+		"varies":   {func(at time.Duration) float64 { return []float64{10e6, 6e6}[max(at, 0)/time.Second%2] }, true},
+	} {
+		w := profile(10e6, 12e6, 440_000, 14*ms, 0)
+		w.rateAt = c.rateAt
+		for at := 300 * ms; at < w.length; at += time.Second {
+			if at < 15*time.Second || at > 17*time.Second {
+				w.stalls = append(w.stalls, at, at+50*ms)
+			}
+		}
+		if r := Analyze(w.simulate(1), options(w)); r.Varies != c.want {
+			t.Errorf("%s: varies %v, rates %.0f", name, r.Varies, r.Rates)
+		}
+	}
+}
+
 // A host that sleeps before each idle packet sends those less exactly than the load, on a busy machine all of them.
 // The delay of the empty path is then known less exactly, not unknown.
 func TestIdlePacketsMayHaveALargerTXUncertaintyThanTheLoad(t *testing.T) {

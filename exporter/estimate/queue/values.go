@@ -175,23 +175,20 @@ func (r *run) rate(res *Result, w part) {
 		res.Rates[i] = orderstat.Quantile(bins, q)
 	}
 	res.Rate = Amount{Value: res.Rates[1], Bound: off, OK: true}
-	// For a few seconds, parts of them give the variation.
+	// What arrives while the sender pauses shows the least that the link carries. For a few seconds, parts of them give the variation.
+	fastest := orderstat.Quantile(orderstat.Sorted(r.everyRate(w.from, width, n)), 0.95)
 	if few := 5; n < few {
 		width = w.length() / time.Duration(few)
 		bins = orderstat.Sorted(r.rates(w.from, width, few))
 	}
-	res.Varies = orderstat.Quantile(bins, 0.95)-orderstat.Quantile(bins, 0.05) > max(0.1*res.Rate.Value, 4*float64(r.bytes)/seconds(width))
+	res.Varies = max(orderstat.Quantile(bins, 0.95), fastest)-orderstat.Quantile(bins, 0.05) > max(0.1*res.Rate.Value, 4*float64(r.bytes)/seconds(width))
 }
 
 // rates are the receive rates in each of n parts, a packet being spread evenly over the time since the previous
 // one, so that the error is less than a packet. Parts in which the sender paused are left out, unless all are: they
 // do not show the link's rate. Packets queued before a pause arrive in it.
 func (r *run) rates(begin, width time.Duration, n int) []float64 {
-	all := make([]float64, max(n, 0))
-	for k := range all {
-		from := begin + time.Duration(k)*width
-		all[k] = r.rateOf(part{from, from + width})
-	}
+	all := r.everyRate(begin, width, n)
 	some := slices.Clone(all)
 	for i := 1; i < len(r.load); i++ {
 		from, to := r.elapsed(r.load[i-1].Sent), r.elapsed(r.load[i].Sent)
@@ -201,6 +198,16 @@ func (r *run) rates(begin, width time.Duration, n int) []float64 {
 	}
 	if some = slices.DeleteFunc(some, math.IsNaN); len(some) > 0 {
 		return some
+	}
+	return all
+}
+
+// everyRate are the receive rates in each of n parts.
+func (r *run) everyRate(begin, width time.Duration, n int) []float64 {
+	all := make([]float64, max(n, 0))
+	for k := range all {
+		from := begin + time.Duration(k)*width
+		all[k] = r.rateOf(part{from, from + width})
 	}
 	return all
 }
