@@ -21,7 +21,7 @@ func (c *Config) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&c.Version, 1, "The version of this file's format. An agent rejects other versions."),
 		section(&c.Include, "Further files: names, directories (their *.yml and *.yaml, in the order of names) and patterns, relative to this file. Paths, meshes, outputs and watchers "+
-			"of all files are joined; any other section is in one file only. A directory may be empty, a file must exist. Files that a file names are relative to its own directory. "+
+			"of all files are joined; any other section is in one file only. A directory may be empty; a file must exist, and have a key or a comment. Files that a file names are relative to its own directory. "+
 			"A reload sees new files.").WithExample("[conf.d]"),
 		section(&c.Clock, "The source of this host's clock error bound. A one-way delay is reported only while both clocks are synchronized, and always with its bound."),
 		option.Value(&c.Watchers, nil, "Watchers observe something beside the packets, and have a state at / and in /api/v1/status. The receiver and the pulse of {clock} are watchers too; "+

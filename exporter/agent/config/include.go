@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -40,6 +41,9 @@ func (f *files) parse(name string, content []byte, depth int) *Config {
 		return nil
 	case root == nil && depth == 0:
 		f.fail(&Problem{File: name, Text: "is empty; it needs paths to measure, a reflector, a load server or a clock"})
+		return nil
+	case root == nil && len(bytes.TrimSpace(content)) == 0:
+		f.fail(&Problem{File: name, Text: "is empty; write its keys again, or a comment if it is empty on purpose"}) // a full disk, or an editor, may have truncated it
 		return nil
 	case root == nil:
 		return nil // as a file of comments in a directory

@@ -94,6 +94,11 @@ func TestErrorsOfSeveralFilesNameTheirPlaces(t *testing.T) {
 			map[string]string{"main.yml": "include: ['a/*.yml']\npaths: []"},
 			`D/main.yml:1:11: include[0] is "a/*.yml"; stat D/a: no such file or directory`,
 		},
+		"truncated": {
+			map[string]string{"main.yml": "include: conf.d\npaths: []", "conf.d/a.yml": "", "conf.d/b.yml": "\ufeff\n", "conf.d/c.yml": "# none\n", "conf.d/d.yml": "{}"},
+			"D/conf.d/a.yml: is empty; write its keys again, or a comment if it is empty on purpose\n" +
+				"D/conf.d/b.yml: is empty; write its keys again, or a comment if it is empty on purpose",
+		},
 		"no words": {
 			map[string]string{"main.yml": "include: {a: b}\npaths: []"},
 			`D/main.yml:1:10: include is a mapping; it must be a list`,
