@@ -12,7 +12,7 @@ var (
 
 	WorkingDelay = Family(Desc{
 		Name: "oneway_working_delay_seconds", Kind: Gauge, Labels: perLoadQuantile, Values: loads,
-		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived, in seconds, while traffic loaded the directions of label loaded. Of the parts of a run in which its direction was loaded, alone or with the other one, only the one with the most packets has a value. Lost packets are in oneway_working_loss_ratio only. The delay of some that arrived is not known: forward, of those whose reply was lost or is undecided; and of those without a trusted clock.",
+		Help:   "Quantile (0.5, 0.95) of the one-way delay of those light test packets of the last run that arrived within the loss timeout (drain_timeout, at most a minute), in seconds, while traffic loaded the directions of label loaded. Of the parts of a run in which its direction was loaded, alone or with the other one, only the one with the most packets has a value. Lost packets are in oneway_working_loss_ratio only. The delay of some that arrived is not known: forward, of those whose reply was lost or is undecided; and of those without a trusted clock.",
 		Absent: "Before the first completed run, with working_delay_interval 0, beside a train, without a reply of the load server's reflector, where fewer than 10 packets had a valid delay, and where packets without a known delay could change the quantile by more than the bound of the clocks and a tenth of the median.",
 		Source: "RFC 7679 section 5.1; RFC 9318 section 4.2.4 (working latency)",
 	})
@@ -30,7 +30,7 @@ var (
 	})
 	WorkingLoss = Family(Desc{
 		Name: "oneway_working_loss_ratio", Kind: Gauge, Labels: perLoad, Values: loads,
-		Help:   "Share of the light test packets of the last run that this direction lost, 0..1, while traffic loaded the directions of label loaded.",
+		Help:   "Share of the light test packets of the last run that this direction lost, or delayed by more than the loss timeout (drain_timeout, at most a minute), 0..1, while traffic loaded the directions of label loaded.",
 		Absent: "As oneway_working_delay_seconds, but where fewer than 10 packets were decided, or some were not: of those after the last reply nobody knows which direction lost them.",
 		Source: "RFC 7680 section 4.1",
 	})
