@@ -101,6 +101,18 @@ func (l Limits) LeftOfDay() int64 {
 	return l.LeftToday
 }
 
+// burstSeconds and MinBurstBytes are the depth of a token's bucket. A train of a capacity test leaves at the rate of the link, so that
+// the token's rate limits only the mean over a longer time. Any rate allows MinBurstBytes at once.
+const burstSeconds, MinBurstBytes = 0.1, 256 << 10
+
+// BurstBytes returns the payload that may be sent at once after a pause: the depth of the bucket of BytesPerSecond.
+func (l Limits) BurstBytes() float64 {
+	if l.BytesPerSecond <= 0 {
+		return math.Inf(1)
+	}
+	return max(MinBurstBytes, l.BytesPerSecond*burstSeconds)
+}
+
 // Open requests a session with one type of traffic.
 type Open struct {
 	// Traffic is the name of the type, and Parameters its own parameters.

@@ -11,11 +11,6 @@ import (
 	"oneway.example/exporter/load/traffic"
 )
 
-// burstSeconds and minBurstBytes are the depth of a token's bucket. A train of a capacity test leaves at
-// the rate of the link, so that the token's rate limits only the mean over a longer
-// time.
-const burstSeconds, minBurstBytes = 0.1, 256 << 10
-
 // rates has the buckets of each token in each direction, over all its sessions. Without it many short
 // transfers could exceed the rate.
 type rates struct {
@@ -35,7 +30,7 @@ type bucket struct {
 func (r *rates) consume(of [2]string, rate float64, duration time.Duration, consume traffic.Consume, now time.Time) (settle func(bytes int64, now time.Time), again time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last, depth := r.buckets[of], max(minBurstBytes, rate*burstSeconds)
+	last, depth := r.buckets[of], loadcontrol.Limits{BytesPerSecond: rate}.BurstBytes()
 	// While the previous transfer lasts, the level is below that at its end.
 	level := min(depth, last.level+now.Sub(last.at).Seconds()*rate)
 	left, err := consume(traffic.Bucket{Level: level, Depth: depth, Rate: rate})

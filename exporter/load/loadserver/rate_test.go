@@ -76,10 +76,10 @@ func TestTransferThatEndsEarlyIsSettled(t *testing.T) {
 		moved int64
 		want  float64
 	}{
-		{2_000_000, minBurstBytes},        // at the rate, to the end
-		{2_200_000, minBurstBytes - 2e5},  // faster, after an initial burst
-		{0, minBurstBytes},                // nothing moved
-		{10_000_000, minBurstBytes - 8e6}, // more than the rate
+		{2_000_000, loadcontrol.MinBurstBytes},        // at the rate, to the end
+		{2_200_000, loadcontrol.MinBurstBytes - 2e5},  // faster, after an initial burst
+		{0, loadcontrol.MinBurstBytes},                // nothing moved
+		{10_000_000, loadcontrol.MinBurstBytes - 8e6}, // more than the rate
 	} {
 		clear(r.buckets)
 		settle, _, err := r.consume(of, rate, time.Minute, paced, begin)
@@ -96,11 +96,11 @@ func TestTransferThatEndsEarlyIsSettled(t *testing.T) {
 	clear(r.buckets)
 	settle, _, _ := r.consume(of, rate, time.Second, atOnce(200_000), begin)
 	settle(0, begin.Add(time.Second))
-	if _, _, _ = r.consume(of, rate, time.Second, look, begin.Add(time.Second)); level != minBurstBytes-200_000 {
+	if _, _, _ = r.consume(of, rate, time.Second, look, begin.Add(time.Second)); level != loadcontrol.MinBurstBytes-200_000 {
 		t.Errorf("after its end: level %v", level)
 	}
 	settle(0, begin)
-	if _, _, _ = r.consume(of, rate, 0, look, begin.Add(2*time.Second)); level != minBurstBytes-200_000 {
+	if _, _, _ = r.consume(of, rate, 0, look, begin.Add(2*time.Second)); level != loadcontrol.MinBurstBytes-200_000 {
 		t.Errorf("after the begin of another: level %v", level)
 	}
 }

@@ -202,7 +202,14 @@ func (k *Kind) size(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 func (k *Kind) sendTrains(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction, c *trainPlan, z *Size) (err error) {
 	for n, pause := c.next(); n > 0; n, pause = c.next() {
 		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.DirectionName, z.PacketBytes, c.clean, c.opts.Trains))
-		if pause && !ctxtime.Sleep(ctx, k.opts.GroupPause) {
+		rest := time.Duration(0)
+		switch {
+		case pause:
+			rest = k.opts.GroupPause
+		case c.long: // the token's bucket must be full
+			rest = minTime(c.length*z.PayloadBytes, s.Limits().BytesPerSecond)
+		}
+		if rest > 0 && !ctxtime.Sleep(ctx, rest) {
 			err = ctx.Err()
 		} else {
 			err = k.group(ctx, s, d.Direction, c, z, n)
@@ -234,7 +241,7 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	}
 	o := k.opts
 	o.Trains, o.Repeats = longTrains, longTrains-1
-	o.TrainPackets = min(o.LongTrainPackets, int(longest.Seconds()**z.Median/float64(z.WireBytes)))
+	o.TrainPackets = min(k.allowed(s, z), int(longest.Seconds()**z.Median/float64(z.WireBytes)))
 	c := newTrainPlan(o, o.TrainPackets)
 	c.long = true
 	var err error
@@ -250,17 +257,22 @@ func (k *Kind) long(ctx context.Context, s *udptraffic.Session, r *loadtest.Run,
 	return err
 }
 
+// allowed is the length of long trains: as configured, or what the token's rate allows at once.
+func (k *Kind) allowed(s *udptraffic.Session, z *Size) int {
+	return int(min(float64(k.opts.LongTrainPackets), s.Limits().BurstBytes()/float64(z.PayloadBytes)))
+}
+
 // longer reports whether trains of so many packets are long, and no queue of the path has limited the others.
 func (z *Size) longer(packets int) bool { return packets >= longFactor*z.TrainPackets && !z.queue }
 
 // doubled sends long trains in a direction that has slowed no train, so that its rate is not known.
 func (k *Kind) doubled(ctx context.Context, s *udptraffic.Session, r *loadtest.Run, d *Direction) error {
 	z := d.unslowed()
-	if z == nil || !z.longer(k.opts.LongTrainPackets) {
+	if z == nil || !z.longer(k.allowed(s, z)) {
 		return nil
 	}
 	o := k.opts
-	o.TrainPackets = o.LongTrainPackets
+	o.TrainPackets = k.allowed(s, z)
 	c := newTrainPlan(o, longFactor*z.TrainPackets)
 	c.long, c.doubles = true, true
 	err := k.sendTrains(ctx, s, r, d, c, z)

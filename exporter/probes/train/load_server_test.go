@@ -69,3 +69,24 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 		}
 	}
 }
+
+// A token's rate allows 262,144 bytes at once, and the long trains of the defaults have 294,400.
+func TestLongTrainsFitTheTokensRate(t *testing.T) {
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "rate=20Mbit")
+	own := DefaultOptions()
+	own.PayloadBytes, own.Trains, own.TrainInterval, own.PathMTU = []int{1472}, 4, 20*time.Millisecond, false
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := loadtesttest.RunKind(t.Context(), env, probe.Target{Path: "a-to-b", Probe: "train", Peer: "b"}, shared, k, nil)
+	if err != nil && !runreason.Find(outcome.Reason).Counted { // loopback may have no clean train
+		t.Fatal(err)
+	}
+	for _, d := range outcome.Body.(*Result).Directions {
+		if len(d.Sizes) != 1 {
+			t.Errorf("%s: %d sizes measured, want 1", d.DirectionName, len(d.Sizes))
+		}
+	}
+}

@@ -156,9 +156,6 @@ func (p *Plan) samples() int {
 	return int(n)
 }
 
-// leastDepth is what any token's rate allows at once.
-const leastDepth = 256 << 10
-
 // firstWait returns the time until a rate in bytes a second, 0: none, allows the first message of each flow.
 func (p *Plan) firstWait(rate float64) time.Duration {
 	if rate <= 0 {
@@ -168,7 +165,7 @@ func (p *Plan) firstWait(rate float64) time.Duration {
 	for _, f := range p.Flows {
 		all += int64(f.MessageBytes)
 	}
-	return time.Duration(float64(max(0, all-leastDepth)) / rate * float64(time.Second))
+	return time.Duration(float64(max(0, all-loadcontrol.MinBurstBytes)) / rate * float64(time.Second))
 }
 
 // stampedFlows limits the flows of a transfer with stamps, and so their records.
