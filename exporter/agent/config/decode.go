@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 )
 
@@ -329,17 +330,19 @@ func (d *decoder) text(n *yaml.Node, key string, into encoding.TextUnmarshaler) 
 		d.fail(n, key, "is %s; it must be a single value", describe(n))
 		return
 	}
-	if err := into.UnmarshalText([]byte(n.Value)); err != nil {
-		d.fail(n, key, "is %s; %v", describe(n), expected(into, err))
+	if err := unmarshal(into, n.Value); err != nil {
+		d.fail(n, key, "is %s; %v", describe(n), err)
 	}
 }
 
-// expected states the expectation for types of the standard library, whose errors do not.
-func expected(into encoding.TextUnmarshaler, err error) error {
-	switch into.(type) {
-	case *netip.Prefix:
-		return errors.New("it must be a network with a prefix length, such as 192.0.2.0/24 or 2001:db8::/32")
-	case *netip.Addr:
+// unmarshal states the expectation for types of the standard library, whose errors do not.
+func unmarshal(into encoding.TextUnmarshaler, text string) (err error) {
+	if network, ok := into.(*netip.Prefix); ok {
+		*network, err = hostport.Network(text)
+		return err
+	}
+	err = into.UnmarshalText([]byte(text))
+	if _, ok := into.(*netip.Addr); ok && err != nil {
 		return errors.New("it must be an address, such as 192.0.2.1 or 2001:db8::1")
 	}
 	return err

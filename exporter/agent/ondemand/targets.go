@@ -47,17 +47,17 @@ func NewTargets(list []string, ports []int) (t Targets, err error) {
 
 func (t *Targets) add(entry string) error {
 	const want = "it must be a name, \"*.\" and the end of names, an address or a network"
-	network, err := netip.ParsePrefix(entry)
+	network, err := hostport.Network(entry)
 	addr, notAddress := netip.ParseAddr(entry)
 	if notAddress == nil {
 		host := addr.WithZone("").Unmap()
 		network, err = host.Prefix(host.BitLen())
 	}
 	switch {
+	case errors.Is(err, hostport.ErrMapped):
+		return err
 	case err == nil && network != network.Masked():
 		return fmt.Errorf("it has bits beyond its length; write %s", network.Masked())
-	case err == nil && network.Addr().Is4In6():
-		return fmt.Errorf("write it as an IPv4 network")
 	case err == nil && network.Addr().Is6() && network.Addr().IsLinkLocalUnicast():
 		return errors.New("a link-local IPv6 address cannot be measured on demand: it needs an interface, which a client may not choose")
 	case err == nil && network.Addr().IsMulticast():

@@ -66,6 +66,7 @@ func TestAllowListStatesTheExpectation(t *testing.T) {
 	}{
 		{[]string{"a.example.net"}, 862, "targets has names but no address or network; add the networks of the addresses that the names may have: whoever controls a name chooses its address"},
 		{[]string{"192.0.2.1/24"}, 862, `targets[0] is "192.0.2.1/24"; it has bits beyond its length; write 192.0.2.0/24`},
+		{[]string{"::ffff:192.0.2.1/120"}, 862, `targets[0] is "::ffff:192.0.2.1/120"; write it as an IPv4 network`},
 		{[]string{"192.0.2.0/24", "a.*.net"}, 862, `targets[1] is "a.*.net"; it must be a name, "*." and the end of names, an address or a network`},
 		{[]string{"192.0.2.1:862"}, 862, `targets[0] is "192.0.2.1:862"; a port does not belong here; list it in ports`},
 		{[]string{"*.192.0.2.1"}, 862, `targets[0] is "*.192.0.2.1"; it must be a name, "*." and the end of names, an address or a network`},

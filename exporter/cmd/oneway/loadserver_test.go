@@ -91,6 +91,19 @@ func TestLoadServerRefusesInvalidOptions(t *testing.T) {
 	}
 }
 
+func TestPermittedSourceMustBeANetworkOfItsFamily(t *testing.T) {
+	for text, want := range map[string]string{
+		"192.0.2.0/24": "", "::/0": "",
+		"::ffff:192.0.2.0/120": `--allow is "::ffff:192.0.2.0/120"; write it as an IPv4 network`,
+		"192.0.2.1":            `--allow is "192.0.2.1"; it must be a network with a prefix length, such as 192.0.2.0/24 or 2001:db8::/32`,
+	} {
+		f := serveFlags{allow: []string{text}}
+		if _, _, err := f.addresses(); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestLoadServerAcceptsARangeOfPorts(t *testing.T) {
 	app := kingpin.New("oneway", "").Terminate(nil)
 	loadServerCommand(app)

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/metric"
@@ -67,9 +68,9 @@ func (f *serveFlags) addresses() (listen []netip.AddrPort, allow []netip.Prefix,
 		listen = append(listen, addrs...)
 	}
 	for _, text := range f.allow {
-		p, err := netip.ParsePrefix(text)
+		p, err := hostport.Network(text)
 		if err != nil {
-			return nil, nil, fmt.Errorf("--allow is %q; it must be a prefix such as 192.0.2.0/24", text)
+			return nil, nil, fmt.Errorf("--allow is %q; %w", text, err)
 		}
 		allow = append(allow, p)
 	}

@@ -16,6 +16,25 @@ var (
 	errMulticast   = errors.New("this is a multicast address; write the address of one host, such as 192.0.2.1")
 )
 
+// Errors of Network.
+var (
+	errNetwork = errors.New("it must be a network with a prefix length, such as 192.0.2.0/24 or 2001:db8::/32")
+	// ErrMapped is the error of IPv4 addresses as IPv6 ones (RFC 4291 section 2.5.5.2).
+	ErrMapped = errors.New("write it as an IPv4 network")
+)
+
+// Network parses a network with a prefix length. It refuses IPv4-mapped IPv6 addresses: netip.Prefix.Contains is false for all of them.
+func Network(s string) (netip.Prefix, error) {
+	n, err := netip.ParsePrefix(s)
+	switch {
+	case err != nil:
+		return n, errNetwork
+	case n.Addr().Is4In6():
+		return n, ErrMapped
+	}
+	return n, nil
+}
+
 // thisNetwork has no address of a destination (RFC 1122 section 3.2.1.3).
 var thisNetwork = netip.PrefixFrom(netip.IPv4Unspecified(), 8)
 
