@@ -101,9 +101,12 @@ func (l Limits) LeftOfDay() int64 {
 	return l.LeftToday
 }
 
-// burstSeconds and MinBurstBytes are the depth of a token's bucket. A train of a capacity test leaves at the rate of the link, so that
-// the token's rate limits only the mean over a longer time. Any rate allows MinBurstBytes at once.
-const burstSeconds, MinBurstBytes = 0.1, 256 << 10
+// MinBurstBytes is the least depth of a token's bucket: any rate allows it at once. A train of a capacity test leaves at the rate of
+// the link, so that the token's rate limits only the mean over a longer time.
+const MinBurstBytes = 256 << 10
+
+// burstSeconds is the time at the token's rate of a deeper bucket.
+const burstSeconds = 0.1
 
 // BurstBytes returns the payload that may be sent at once after a pause: the depth of the bucket of BytesPerSecond.
 func (l Limits) BurstBytes() float64 {
