@@ -387,6 +387,8 @@ func (d *decoder) scalar(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
 	switch {
+	case n.Kind == yaml.SequenceNode && len(n.Content) == 1 && hostport.IsAddress(n.Content[0].Value): // brackets of an IPv6 address
+		d.fail(n, key, "is a list; it must be text: write \"[%s]\", with the quotes", n.Content[0].Value)
 	case n.Kind != yaml.ScalarNode:
 		d.fail(n, key, "is %s; it must be text", describe(n))
 	case n.ShortTag() != "!!str":

@@ -25,6 +25,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/unit"
 )
 
 // auto is the value of self for which the host is found by its name and addresses.
@@ -200,7 +201,7 @@ func (o *Options) hosts(groups []metric.Group, tables []*record.Schema) ([]host,
 	undecoded := section.Problems(section.Decode(&hosts))
 	var found config.Problems
 	if n := len(hosts); n < 2 || n > maxHosts {
-		found = append(found, section.Problem("", fmt.Sprintf("it has %d hosts; a mesh has 2 to %d", n, maxHosts)))
+		found = append(found, section.Problem("", fmt.Sprintf("it has %s; a mesh has 2 to %d", unit.Counted(n, "host", "hosts"), maxHosts)))
 	}
 	names, addresses, labels := map[string]int{}, map[string]int{}, pathlabel.NewChecker(groups, tables)
 	for i, h := range hosts {

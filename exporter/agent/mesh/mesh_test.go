@@ -107,7 +107,7 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 			`D/o.yml:1:113: mesh.neighbors is 3; it must be even: half of them are before the host in the file, half after it`,
 		},
 		{"site", ", shape: site, self: seoul", three, Machine{}, `D/hosts.yml:3:3: [2].labels.site is missing; shape site needs the site of each host`},
-		{"one host", ", self: a", "- {name: a, address: a}", Machine{}, `D/hosts.yml:1:1: it has 1 hosts; a mesh has 2 to 10000`},
+		{"one host", ", self: a", "- {name: a, address: a}", Machine{}, `D/hosts.yml:1:1: it has 1 host; a mesh has 2 to 10000`},
 		{"empty", ", self: a", "# later", Machine{}, `D/hosts.yml: is empty`},
 		{"no list", ", self: a", "hosts: []", Machine{}, `D/hosts.yml:1:1: is a mapping; it must be a list`},
 		{

@@ -34,7 +34,7 @@ var (
 // IPv6 address, such as 2001:db8::7:862, has no port (RFC 3986 section 3.2.2 requires brackets before one).
 func Split(s string, missing uint16) (host string, port uint16, err error) {
 	host, text, given := s, "", false
-	if !isAddress(s) || hasSpace(s) { // a zone may be any text
+	if !IsAddress(s) || hasSpace(s) { // a zone may be any text
 		host, text, given, err = cut(s)
 	}
 	switch {
@@ -42,7 +42,7 @@ func Split(s string, missing uint16) (host string, port uint16, err error) {
 		return "", 0, err
 	case host == "" || strings.ContainsAny(host, "[]/"):
 		return "", 0, errHost
-	case strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" && !isAddress(host):
+	case strings.Contains(host, ".") && strings.Trim(host, "0123456789.") == "" && !IsAddress(host):
 		return "", 0, errIPv4
 	}
 	if a, notAddress := netip.ParseAddr(host); notAddress == nil {
@@ -63,7 +63,7 @@ func Split(s string, missing uint16) (host string, port uint16, err error) {
 func BracketsMeant(s string) string {
 	address, end := last(s)
 	port := end == strconv.Itoa(Reflector) || end == strconv.Itoa(LoadServer)
-	if !port || !isAddress(s) || !isAddress(address) || !strings.Contains(address, ":") {
+	if !port || !IsAddress(s) || !IsAddress(address) || !strings.Contains(address, ":") {
 		return ""
 	}
 	return "[" + address + "]:" + end
@@ -89,7 +89,7 @@ func cut(s string) (host, port string, given bool, err error) {
 		}
 		return host, port, given, nil
 	}
-	if address, end := last(s); isAddress(address) && strings.Contains(address, ":") {
+	if address, end := last(s); IsAddress(address) && strings.Contains(address, ":") {
 		return "", "", false, NeedsBrackets(address, end)
 	}
 	host, port, given = strings.Cut(s, ":")
@@ -104,7 +104,8 @@ func last(s string) (before, after string) {
 	return s[:max(i, 0)], s[i+1:]
 }
 
-func isAddress(s string) bool {
+// IsAddress reports whether s is an IP address, with or without a zone.
+func IsAddress(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
