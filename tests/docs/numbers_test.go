@@ -226,7 +226,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{"exporter/serve/runbook/OnewayRunsFailing.md", "More than half of the due load tests were " + unit.List("or", runreason.Failures()...) + "."},
 		{"exporter/serve/runbook/OnewayRunsFailing.md", "at least two, were " + unit.List("or", runreason.Failures()...) + ", within"},
 		{security, fmt.Sprintf("at most %.0f MiB of the report, decompressed, and draws at most %s points", number(t, "exporter/probe/report", "maxViewBytes")/(1<<20), thousands(int(number(t, "exporter/probe/report", "maxAll"))))},
-		{security, fmt.Sprintf("least %.0f KiB", number(t, tcpCode, "leastDepth")/(1<<10))},
+		{security, fmt.Sprintf("least %.0f KiB", number(t, "exporter/load/loadcontrol", "MinBurstBytes")/(1<<10))},
 		{metrics, "the error bound exceeds " + say(t, map[float64]string{0.1: "a tenth"}, number(t, "exporter/estimate/capacity", "maxBound")) + " of the rate"},
 		{metrics, "the error bound exceeds " + say(t, map[float64]string{0.1: "a tenth"}, number(t, "exporter/estimate/capacity", "maxBound")) + " of the burst"},
 		{runbooks + "OnewayOutputDropping.md", "has its message, at most once " + say(t, inWords, span(t, influx, "refusalInterval"))},
