@@ -39,6 +39,8 @@ type plan struct {
 	calibration *calibration.Table
 	links       map[string][]string // the configured links of paths that have some
 	summary     Summary
+	// unbracketed are warnings of options of load tests that are hosts.
+	unbracketed config.Problems
 	// unmade are warnings of a directory of state that an agent makes when it starts.
 	unmade config.Problems
 	jobs   []job // of all probes, in the order of the configuration
@@ -114,8 +116,8 @@ type placer interface {
 
 // probePlace is the placer of a probe; the peer is an option of its path, and config has reported one that is empty.
 type probePlace struct {
-	options, path config.Section
-	noPeer        bool
+	options config.Section
+	path    *config.Path
 }
 
 func (p probePlace) Problems(err error) (found config.Problems) {
@@ -126,10 +128,11 @@ func (p probePlace) Problems(err error) (found config.Problems) {
 		return found
 	}
 	if wrong, ok := errors.AsType[*option.Error](err); ok && wrong.Key == probe.PeerKey {
-		if p.noPeer {
+		if p.path.Peer == "" {
 			return nil
 		}
-		return p.path.Problems(err)
+		at, key := p.path.PeerPlace()
+		return at.Problems(&option.Error{Key: key, Problem: wrong.Problem})
 	}
 	return p.options.Problems(err)
 }
@@ -233,6 +236,9 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 	if test, ok := kind.(probe.LoadTest); ok {
 		t.target.Link = firstLink(path.Links)
 		filled = link.Filled(options.Text(test.LinkKey()), t.target.Link, t.target.Path)
+		if key := test.HostKey(); key != "" {
+			m.plan.unbracketed = m.plan.unbracketed.With(unbracketed(p.Options, key, options.Text(key)))
+		}
 	}
 	t.identity = [...]string{p.Type, path.Peer, meaning, env.Calibration.Fingerprint(), profile.String(), filled}
 	t.make = func(sink metric.Sink, scopes *metric.Scopes, _ *slog.Logger) (runner, error) {
@@ -240,7 +246,7 @@ func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile
 		env.Sink, env.Profile, env.Scopes = sink, profile, scopes
 		return kind.New(env, t.target, options.DecodeAll)
 	}
-	at := probePlace{p.Options, path.Place, path.Peer == ""}
+	at := probePlace{p.Options, path}
 	planned, wrong := m.placeTyped(at, options, kind, t)
 	also := append(withoutEffect(kind, p.Options, profile), m.checkLoadTest(kind, p.Options)...)
 	if len(wrong) > 0 {

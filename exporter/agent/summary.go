@@ -68,7 +68,7 @@ func summarize(c *config.Config, p *plan) Summary {
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
 	p.unmade = p.warnState(c)
-	s.Warnings = slices.Concat(warnZone(c), warnPeers(c), p.warnLinks(c)).Sort()
+	s.Warnings = slices.Concat(warnZone(c), warnPeers(c), p.unbracketed, p.warnLinks(c)).Sort()
 	return s
 }
 
@@ -117,23 +117,21 @@ func warnDirectory(at config.Section, key, name string) (found config.Problems) 
 
 // warnPeers warns of IPv6 addresses that probably are an address and a port.
 func warnPeers(c *config.Config) (found config.Problems) {
-	warn := func(at config.Section, key, host string) {
-		if meant := hostport.BracketsMeant(host); meant != "" {
-			found = append(found, at.Problem(key, fmt.Sprintf("is the IPv6 address %s without a port; write %q if the last group is the port", host, meant)))
-		}
-	}
 	for i := range c.Paths {
 		at, key := c.Paths[i].PeerPlace()
-		warn(at, key, c.Paths[i].Peer)
-		for _, one := range c.Paths[i].Probes {
-			warn(one.Options, loadServerKey, one.Options.Text(loadServerKey))
-		}
+		found = append(found, unbracketed(at, key, c.Paths[i].Peer)...)
 	}
 	return found
 }
 
-// loadServerKey is the option of load tests that is a host.
-const loadServerKey = "load_server"
+// unbracketed warns of a host that probably is an IPv6 address and a port.
+func unbracketed(at config.Section, key, host string) config.Problems {
+	meant := hostport.BracketsMeant(host)
+	if meant == "" {
+		return nil
+	}
+	return config.Problems{at.Problem(key, fmt.Sprintf("is the IPv6 address %s without a port; write %q if the last group is the port", host, meant))}
+}
 
 // maxShare is the share of the time that the load tests of a link may plan without a warning.
 const maxShare = 1

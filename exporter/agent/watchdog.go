@@ -2,15 +2,14 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/net/sched"
 )
 
@@ -76,7 +75,7 @@ func watchDescriptors(ctx context.Context, log *slog.Logger, open func() error) 
 		}
 		err := open()
 		before := out
-		out = errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+		out = errtext.NoDescriptors(err)
 		switch {
 		case out && !before:
 			log.Error("No file descriptor is left: no file, name or connection can be opened; a service's limit is LimitNOFILE", "err", err)

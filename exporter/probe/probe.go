@@ -120,6 +120,8 @@ type Starter interface {
 type LoadTest interface {
 	// LinkKey is the key of the option that names the link which the test fills.
 	LinkKey() string
+	// HostKey is the key of the option that is the remote end in place of the peer; empty: there is none.
+	HostKey() string
 	// Requirements are the options that each probe must have.
 	Requirements() []Requirement
 }

@@ -226,6 +226,8 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{"exporter/serve/runbook/OnewayRunsFailing.md", "More than half of the due load tests were " + unit.List("or", runreason.Failures()...) + "."},
 		{"exporter/serve/runbook/OnewayRunsFailing.md", "at least two, were " + unit.List("or", runreason.Failures()...) + ", within"},
 		{security, fmt.Sprintf("at most %.0f MiB of the report, decompressed, and draws at most %s points", number(t, "exporter/probe/report", "maxViewBytes")/(1<<20), thousands(int(number(t, "exporter/probe/report", "maxAll"))))},
+		{security, "bursts are " + say(t, map[float64]string{0.1: "a tenth"}, number(t, "exporter/load/loadcontrol", "burstSeconds")) + " of a second of it"},
+		{metrics, "loss timeout (drain_timeout, at most " + say(t, inWords, span(t, "exporter/load/loadtest", "maxLossTimeout")) + ")"},
 		{security, fmt.Sprintf("least %.0f KiB", number(t, "exporter/load/loadcontrol", "MinBurstBytes")/(1<<10))},
 		{metrics, "the error bound exceeds " + say(t, map[float64]string{0.1: "a tenth"}, number(t, "exporter/estimate/capacity", "maxBound")) + " of the rate"},
 		{metrics, "the error bound exceeds " + say(t, map[float64]string{0.1: "a tenth"}, number(t, "exporter/estimate/capacity", "maxBound")) + " of the burst"},

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
@@ -110,7 +109,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 			l.SetUnlinkOnClose(false) // what is there now is not this socket
 			return fmt.Errorf("socket %s: %w", s.options.Socket, errRemoved)
 		}
-		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		if errtext.NoDescriptors(err) {
 			// The agent logs that. A test waits for its reply, and does not take this for no agent.
 			ctxtime.Sleep(ctx, lookEvery)
 			continue

@@ -23,7 +23,7 @@ const (
 	NotAllowed Kind = "not_allowed"
 	// TooShort: the module needs more time than the request has.
 	TooShort Kind = "too_short"
-	// Paused: the target was measured a moment ago.
+	// Paused: the target was measured a moment ago, or other requests wait for it.
 	Paused Kind = "paused"
 	// Busy: too many measurements run.
 	Busy Kind = "busy"

@@ -4,11 +4,13 @@ package errtext
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 //go:generate go test -count=1 -run TestPackagesAreThoseOfTheSource . -args -update
@@ -68,4 +70,10 @@ func worded(a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(Words(err))
 	}
 	return a
+}
+
+// NoDescriptors reports whether a file or a connection could not be opened since no file descriptor was left: of the process
+// (EMFILE), or of the host (ENFILE).
+func NoDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

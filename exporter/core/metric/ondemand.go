@@ -15,7 +15,7 @@ var (
 			"malformed: no valid target or parameter",
 			"not_allowed: module, target, port or address are not in the configuration",
 			"too_short: the scrape's timeout is shorter than what the module needs",
-			"paused: the target was measured a moment ago",
+			"paused: the target was measured a moment ago, or other requests wait for it",
 			"busy: too many measurements ran",
 			"unusable: the options of the module have become wrong, for example because its key file is gone",
 			"stopped: the agent was ending",

@@ -20,7 +20,7 @@ unless ignoring (state) $clockState{state=~"none|silent"} == 1`, names{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
 			Summary: "The clock of {{ $labels.instance }} is not synchronized",
 			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} has been unsynchronized for ${for}" +
-				lookup(metric.ClockState.Name+sameClock+" == 1", " (state {{ .Labels.state }})") + ". Its one-way delays are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
+				lookup(metric.ClockState.Name+sameClock+" == 1", " (state {{ .Labels.state }})") + ". Its one-way delays are counted in " + metric.DelayInvalid.Name + " and not reported, unless both ends run on one kernel; loss, round trips and variation continue.",
 		},
 	}
 	ClockDataAbsent = Rule{
@@ -174,7 +174,7 @@ unless on (job, instance) $clockState{state="none"} == 1`, names{
 			Severity: Warning, Component: Clock, For: 10 * time.Minute,
 			Summary: "The remote end of {{ $labels.path }} reports an unsynchronized clock",
 			Description: "The reflector of {{ $labels.path }}/{{ $labels.probe }} has sent S=0 in its Error Estimate for ${for}" +
-				lookup(metric.PathInfo.Name+sameProbe, " (peer {{ .Labels.peer }})") + ". One-way delays of this path are counted in " + metric.DelayInvalid.Name + " and not reported; loss, round trips and variation continue.",
+				lookup(metric.PathInfo.Name+sameProbe, " (peer {{ .Labels.peer }})") + ". One-way delays of this path are counted in " + metric.DelayInvalid.Name + " and not reported, unless both ends run on one kernel; loss, round trips and variation continue.",
 		},
 	}
 	PPSLost = Rule{

@@ -61,8 +61,7 @@ type Options struct {
 type Env struct {
 	Log  *slog.Logger
 	Sink metric.Sink
-	// Clock is read at the beginning and the end of each transfer; the caller calls its
-	// Run.
+	// Clock is read during each transfer; the caller calls its Run.
 	Clock clock.Monitor
 	// Traffic has the supported types of traffic.
 	Traffic []traffic.Type

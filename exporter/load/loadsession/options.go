@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/sample"
@@ -89,7 +90,7 @@ func (o *Options) LocalAddr() netip.Addr {
 // check validates the options and sets the derived fields. It returns all errors.
 func (o *Options) check() error {
 	errs := []error{option.Check(o)}
-	if !o.Checksum && o.Family == "ipv6" {
+	if !o.Checksum && o.Family == hostport.IPv6 {
 		errs = append(errs, option.Errorf("checksum", "is false, which is for IPv4 only (RFC 8200 section 8.1); %s is ipv6", option.Key("family")))
 	}
 	return errors.Join(errs...)

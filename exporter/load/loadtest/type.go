@@ -69,6 +69,9 @@ func (t Type[R, O]) UnusedKeys() []string { return t.Unused }
 // LinkKey returns the key of Options.Link.
 func (Type[R, O]) LinkKey() string { return LinkKey }
 
+// HostKey returns RemoteKey.
+func (t Type[R, O]) HostKey() string { return t.RemoteKey }
+
 // Requirements returns Required.
 func (t Type[R, O]) Requirements() []probe.Requirement { return t.Required }
 

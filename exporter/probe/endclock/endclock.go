@@ -38,7 +38,7 @@ func Now(m clock.Monitor) State {
 	return State{At: at, Bound: q.Bound.Error, Reason: q.Bound.Reason.String(), Steps: q.Steps}
 }
 
-// Span is one clock at the beginning and the end of a transfer.
+// Span is one clock during a transfer.
 type Span struct {
 	Before State `json:"before"`
 	// After has the largest bound of all samples since Before. Reason is not "ok" if one of them had no bound.

@@ -32,8 +32,8 @@ func (o *Options) Describe() []option.Description {
 		option.Number(&o.Trains, 30, capacity.MinClean, maxTrains, "Number of clean trains of each size."),
 		option.Number(&o.TrainPackets, 25, minPackets, 200, "Number of packets in a train."),
 		option.Number(&o.LongTrainPackets, 200, 0, 1000, fmt.Sprintf("Number of packets in each of %d long trains of one size, which detect a token bucket that the others do "+
-			"not empty; 0: no long trains. They are shorter if the link needs more than %v for one, and left out if they are not %d times as long as the others. Where no train is clean, "+
-			"since the link is faster than the sender, they double in length up to this number, until one has emptied a bucket.", longTrains, longest, longFactor)),
+			"not empty; 0: no long trains. They are shorter if the link needs more than %v for one or the rate of the token does not allow one at once, and left out if they are not %d times as long as the others. Where no train is clean, "+
+			"since the link is faster than the sender, they double in length up to this number or what the token allows, until one has emptied a bucket.", longTrains, longest, longFactor)),
 		option.Number(&o.TrainInterval, time.Second, 10*time.Millisecond, maxInterval, "Time between the starts of trains; longer where the link needs more time for one."),
 		option.Number(&o.Group, 10, 1, maxTrains, "Number of trains in a group, after which there is a pause."),
 		option.Number(&o.GroupPause, 10*time.Second, 0, maxInterval, "Pause after each group of trains."),

@@ -282,6 +282,8 @@ func (s *serving) permitting(d sample.Direction) func(context.Context, int64, in
 			s.recordReceived()
 		}
 		if refusal := s.host.ConsumeRate(d, 0, draw); refusal != nil {
+			s.host.End(refusal)
+			s.end() // at once: the client gets the refusal, not a result
 			return refusal
 		}
 		if pause >= time.Millisecond && !ctxtime.Sleep(ctx, pause) { // the bucket remembers shorter ones
