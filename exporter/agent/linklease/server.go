@@ -110,7 +110,8 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 			return fmt.Errorf("socket %s: %w", s.options.Socket, errRemoved)
 		}
 		if errtext.NoDescriptors(err) {
-			// The agent logs that. A test waits for its reply, and does not take this for no agent.
+			// The agent logs that. A test waits for its reply, and does not take this for no agent. The kernel does not tell when a
+			// descriptor is free, and Accept would fail at once.
 			ctxtime.Sleep(ctx, lookEvery)
 			continue
 		}

@@ -68,9 +68,7 @@ func (s *session) ConsumeRate(d sample.Direction, duration time.Duration, consum
 	}
 	if told := s.token.Limits.BytesPerSecond; waits && (told == 0 || limits.BytesPerSecond < told) {
 		// The client would take the limit for the path's.
-		refusal := &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: fmt.Sprintf("the token's rate was lowered to %s during the session, which would slow down TCP: run the test again", unit.BytesPerSecond.Format(limits.BytesPerSecond))}
-		s.End(refusal)
-		return refusal
+		return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: fmt.Sprintf("the token's rate was lowered to %s during the session, which would slow down TCP: run the test again", unit.BytesPerSecond.Format(limits.BytesPerSecond))}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -75,8 +75,8 @@ type Measurement struct {
 type Open func(ctx context.Context, peer netip.AddrPort) (Measurement, error)
 
 // Follow measures the host at its current address, and returns when that has begun. Name resolution and Open are retried
-// after an error; failed is called after each failure: Unresolved is one of a name, NotSent one of an address, or of Open. When the measured address is no longer one of the name, the
-// measurement ends and another one begins; an address that replies stays until several lookups in a row lack it, since name
+// after an error; failed is called after each failure: Unresolved is one of a name, NotSent one of an address, or of Open. When
+// the measured address is no longer one of the name, the measurement ends and another one begins; an address that replies stays until several lookups in a row lack it, since name
 // servers give the addresses of a name in turn. The caller calls end when ctx has ended; end is nil if nothing was measured by
 // then. No goroutine waits meanwhile, since thousands would.
 func (t *Target) Follow(ctx context.Context, failed func(why lightreason.Reason), open Open) (end func()) {

@@ -277,7 +277,7 @@ const (
 	// connectTime is the timeout of all connections of a transfer, proofTime that of one's cookie.
 	connectTime = 15 * time.Second
 	proofTime   = 5 * time.Second
-	// acceptPause is the pause after an accept that failed.
+	// acceptPause is the pause after an accept that failed: the kernel does not tell when a descriptor is free, and accept would fail at once.
 	acceptPause = 200 * time.Millisecond
 	// drainTime is the idle timeout of a receiving end after the sending end has ended.
 	drainTime = 5 * time.Second
