@@ -206,7 +206,7 @@ func (k *Kind) sendTrains(ctx context.Context, s *udptraffic.Session, r *loadtes
 		switch {
 		case pause:
 			rest = k.opts.GroupPause
-		case c.long: // until the token's bucket, of which only the load server knows the level, allows the train
+		case c.long: // until the token's bucket allows the train; only the load server knows its level
 			rest = minTime(c.length*z.PayloadBytes, s.Limits().BytesPerSecond)
 		}
 		if rest > 0 && !ctxtime.Sleep(ctx, rest) {
