@@ -6,7 +6,8 @@
 // `results report LOG EXPECTED DIR` runs each failed test of all stages in LOG once more, alone, with the command of its
 // stage; after a crash, its whole package. What passes then is flaky: DIR gets its first output, and more than flaky.Max fail
 // the run. A test that cannot tell, as its host stood still (package standstill), also runs once more, and what it cannot tell then is
-// counted apart: more than maxUndecided fail the run. A test that fails again fails the run, and so does a skip that the file EXPECTED does not list, a package without a
+// counted apart: more than maxUndecided fail the run. A test that failed while this machine stood still for half a second or more and
+// passes alone is not flaky. A test that fails again fails the run, and so does a skip that the file EXPECTED does not list, a package without a
 // test that ran or without an end, and a go command that a signal ended.
 // The failures and their last lines are printed at the end, where a cut log still has them.
 //
@@ -24,6 +25,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // event is one of `go doc test2json`, of a build (`go help buildjson`), or of a stage.
@@ -36,6 +38,9 @@ type event struct {
 	Command, Packages []string
 	// Code is the exit status of the command; -1 after a signal. Only the action stageEnd has it.
 	Code int
+	// Time and Elapsed, in seconds, are of a test; of the action stoodStill, when it began and how long it lasted.
+	Time    time.Time `json:",omitzero"`
+	Elapsed float64   `json:",omitempty"`
 }
 
 func main() {

@@ -4,14 +4,20 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
+
+	"oneway.example/exporter/core/instant"
+	"oneway.example/tests/standstill"
 )
 
 // entry is a test, or a package (its name is empty), in one stage.
 type entry struct {
 	pkg, name string
 	result    string // pass, fail, skip; empty while it runs
-	stage     *stage
-	text      strings.Builder
+	// begin and end are its times; end is zero if the process ended before it.
+	begin, end instant.Time
+	stage      *stage
+	text       strings.Builder
 	// parent is the test of a subtest, or the package of a test.
 	parent *entry
 	// failedPart: a part of it failed, which is printed itself.
@@ -84,20 +90,30 @@ func read(in io.Reader) (*run, error) {
 func (r *run) entry(e event) *entry {
 	key := e.Package + " " + e.Test
 	if r.open[key] == nil || e.Action == "start" || e.Action == "run" { // the same package again belongs to the next stage
-		o := &entry{pkg: e.Package, name: e.Test}
+		o := &entry{pkg: e.Package, name: e.Test, begin: instant.FromTime(e.Time)}
 		if len(r.stages) > 0 {
 			o.stage = r.stages[len(r.stages)-1]
 		}
 		if e.Test != "" {
-			parent := r.open[e.Package+" "+e.Test[:max(strings.LastIndex(e.Test, "/"), 0)]]
-			if o.parent = parent; parent != nil {
-				parent.parts = append(parent.parts, o)
+			if o.parent = r.parent(e); o.parent != nil {
+				o.parent.parts = append(o.parent.parts, o)
 			}
 		}
 		r.open[key] = o
 		r.all = append(r.all, o)
 	}
 	return r.open[key]
+}
+
+// parent is the innermost open test of a subtest, whose own name may have slashes, or the package of a test.
+func (r *run) parent(e event) *entry {
+	for name := e.Test; name != ""; {
+		name = name[:max(strings.LastIndex(name, "/"), 0)]
+		if o := r.open[e.Package+" "+name]; o != nil {
+			return o
+		}
+	}
+	return nil
 }
 
 // fail marks it as failed, and its parents as having a failed part.
@@ -123,6 +139,11 @@ func (r *run) take(e event) {
 			s := r.stages[len(r.stages)-1]
 			s.ended, s.code = true, e.Code
 		}
+	case stoodStill:
+		if begin := instant.FromTime(e.Time); len(r.stages) > 0 {
+			s := r.stages[len(r.stages)-1]
+			s.still = append(s.still, standstill.Span{Begin: begin, End: begin.Add(time.Duration(e.Elapsed * 1e9))})
+		}
 	case "said":
 		r.said.WriteString(e.Output)
 	case "build-output":
@@ -138,9 +159,11 @@ func (r *run) take(e event) {
 			o.complete = true
 		}
 	case "pass", "skip":
-		r.entry(e).result = e.Action
+		o := r.entry(e)
+		o.result, o.end = e.Action, instant.FromTime(e.Time)
 	case "fail":
 		o := r.entry(e)
+		o.end = instant.FromTime(e.Time)
 		o.text.WriteString(r.builds[e.FailedBuild])
 		o.unbuilt = e.FailedBuild != "" || strings.Contains(e.Output, "[setup failed]")
 		if e.Test == "" { // the end of a process ends its tests

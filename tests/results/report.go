@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"oneway.example/tests/flaky"
 )
@@ -38,6 +39,13 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 		if o.rerun != nil && o.rerun.flaky {
 			count["flaky"]++
 			fmt.Fprintf(w, "\nFLAKY: %s passed when run alone: %s\nits first output, kept in %s:\n%s", o, strings.Join(o.rerun.command, " "), o.rerun.file, cut(o.output(), maxAgainLines))
+		}
+		if o.rerun != nil && o.rerun.passed && !o.rerun.flaky {
+			fmt.Fprintf(w, "\n%s failed while this machine stood still for %v, and passed when run alone: %s\nits first output:\n%s", o,
+				o.stoodStill().Round(time.Millisecond), strings.Join(o.rerun.command, " "), cut(o.output(), maxAgainLines))
+			if o.name != "" {
+				count["pass"]++
+			}
 		}
 		excused := o.result == "fail" && o.excused()
 		switch {

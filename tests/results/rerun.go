@@ -18,7 +18,9 @@ type rerun struct {
 	command []string
 	result  *run
 	err     error // it did not run
-	flaky   bool  // it passed
+	passed  bool
+	// flaky: it passed, and no standstill of this machine explains the failure.
+	flaky bool
 	// file has the first output of a flaky test.
 	file string
 }
@@ -46,8 +48,9 @@ func (r *run) rerunFailed(execute func(command []string) ([]byte, error)) {
 			o.decide()
 			continue
 		}
-		o.rerun.flaky = o.passesIn(o.rerun.result)
-		if o.rerun.flaky && o.crashed() {
+		o.rerun.passed = o.passesIn(o.rerun.result)
+		o.rerun.flaky = o.rerun.passed && o.stoodStill() == 0
+		if o.rerun.passed && o.crashed() {
 			r.all = append(r.all, o.endedOnlyIn(o.rerun.result)...)
 		}
 	}
@@ -149,9 +152,9 @@ func (o *entry) excused() bool {
 	owner := o.owner()
 	switch {
 	case owner.rerun != nil:
-		return owner.rerun.flaky
+		return owner.rerun.passed
 	case o != owner:
-		return o.top().rerun != nil && o.top().rerun.flaky
+		return o.top().rerun != nil && o.top().rerun.passed
 	}
 	failed := o.failedTests()
 	return o.complete && len(failed) > 0 && !slices.ContainsFunc(failed, func(t *entry) bool { return !t.excused() })

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // module is one whose packages fail in each of the ways that there are.
@@ -63,6 +64,7 @@ var unstable = map[string]string{
 	"wrong/w_test.go":   once + "\nfunc TestW(t *testing.T) { if first(\"w\") { t.Skip(\"cannot tell: this host stood still\") }; t.Error(\"always\") }\n",
 	"both/b_test.go":    once + "\nfunc TestB(t *testing.T) { t.Run(\"still\", func(t *testing.T) { t.Skip(\"cannot tell: this host stood still\") }); if first(\"b\") { t.Error(\"by chance\") } }\n",
 	"stood/s_test.go":   "package s\n\nimport \"testing\"\n\nfunc skip(t *testing.T) { t.Skip(\"cannot tell: this host stood still\") }\nfunc TestA(t *testing.T) { skip(t) }\nfunc TestB(t *testing.T) { skip(t) }\nfunc TestC(t *testing.T) { skip(t) }\nfunc TestD(t *testing.T) { skip(t) }\n",
+	"slash/s_test.go":   once + "\nfunc TestS(t *testing.T) { t.Run(\"of\", func(t *testing.T) { t.Run(\"a kind/0\", func(t *testing.T) { if first(\"s\") { t.Error(\"by chance\") } }) }) }\n",
 	"quiet/q_test.go":   "package q\n\nimport \"testing\"\n\nfunc TestQ(t *testing.T) {}\n",
 	"quits/q_test.go":   "package q\n\nimport (\n\t\"syscall\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {}\nfunc TestQ(t *testing.T) { syscall.Exit(0) }\nfunc TestZ(t *testing.T) { t.Error(\"never seen\") }\n",
 }
@@ -205,6 +207,7 @@ func TestFailedTestsRunOnceMoreAlone(t *testing.T) {
 		"cannot tell, then fails":                         {[]string{"./wrong"}, []string{"failed: TestW (m/wrong)\n", "and again, alone: ", "always"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
 		"fails, then cannot tell":                         {[]string{"./both"}, []string{"failed: TestB (m/both)\n"}, "0 passed, 0 flaky, 1 failed, 0 skipped", true},
 		"too many cannot tell":                            {[]string{"./stood"}, []string{"\n4 tests cannot tell: at most 3 are accepted\n"}, "0 passed, 0 flaky, 0 failed, 0 skipped", true},
+		"a slash in the name of a subtest":                {[]string{"./slash"}, []string{"FLAKY: TestS (m/slash) passed when run alone: "}, "0 passed, 1 flaky, 0 failed, 0 skipped", false},
 		"a stage without a package cannot be run":         {[]string{"./missing"}, nil, "0 passed, 0 flaky, 0 failed, 0 skipped", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,6 +248,51 @@ func TestNoRerunExcusesABrokenStage(t *testing.T) {
 	}
 	if code, err := start([]string{"sh", "-c", "kill -9 $$"}, io.Discard); code != -1 || err != nil {
 		t.Errorf("exit status %d, %v after a signal; want -1", code, err)
+	}
+}
+
+// TestFailureWhileThisMachineStoodStillIsNotFlaky: only in that time, and only if it passes alone.
+func TestFailureWhileThisMachineStoodStillIsNotFlaky(t *testing.T) {
+	for _, c := range []struct {
+		name, packages, want, last string
+		later                      time.Duration
+		fail                       bool
+	}{
+		{"in the time of the test", "./fails", "TestF (m/fails) failed while this machine stood still for 600ms, and passed when run alone: ", "2 passed, 0 flaky, 0 failed, 0 skipped", 0, false},
+		{"after the test", "./fails", "FLAKY: TestF (m/fails)", "1 passed, 1 flaky, 0 failed, 0 skipped", time.Hour, false},
+		{"four tests", "./many", "TestD (m/many) failed while", "4 passed, 0 flaky, 0 failed, 0 skipped", 0, false},
+		{"a crash", "./panics", "the package itself (m/panics) failed while", "3 passed, 0 flaky, 0 failed, 0 skipped", 0, false},
+		{"a test that fails again", "./victim", "failed: TestP (m/victim)", "0 passed, 0 flaky, 1 failed, 0 skipped", 0, true},
+		{"a data race", "./races", "failed: TestR (m/races)", "0 passed, 0 flaky, 1 failed, 0 skipped", 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now().Add(c.later)
+			events := stageEvents(t, write(t, unstable), c.packages)
+			var still strings.Builder
+			for at := begin; at.Before(time.Now().Add(c.later)); at = at.Add(600 * time.Millisecond) { // whenever it failed
+				if err := writeEvent(&still, event{Action: stoodStill, Time: at, Elapsed: 0.6}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			text, failed := output(t, events+still.String())
+			if failed != c.fail || !strings.Contains(text, c.want) || !strings.HasSuffix(text, "\n"+c.last+"\n") {
+				t.Errorf("failed %v, want %v, %q and %q: %s", failed, c.fail, c.want, c.last, text)
+			}
+		})
+	}
+}
+
+// The command stops this process, as a hypervisor stops a machine.
+func TestTimesInWhichThisMachineStoodStillAreInTheLog(t *testing.T) {
+	for stop, want := range map[string]bool{"0.7": true, "0.1": false} {
+		var log strings.Builder
+		if _, err := startWatched([]string{"sh", "-c", "sleep 0.1; kill -STOP $PPID; sleep " + stop + "; kill -CONT $PPID; sleep 0.1"}, &log); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), `"Action":"stood-still"`); got != want {
+			t.Errorf("stopped for %s s: in the log %v, want %v: %s", stop, got, want, &log)
+		}
 	}
 }
 

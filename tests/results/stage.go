@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"oneway.example/tests/standstill"
 )
 
 // stage is a go test of several packages.
@@ -20,6 +23,8 @@ type stage struct {
 	packages []string // import paths
 	ended    bool
 	code     int // exit status of the command; -1 after a signal
+	// still are the times in which this machine stood still.
+	still []standstill.Span
 }
 
 // importPaths are the packages that the arguments of a go test name.
@@ -57,13 +62,36 @@ func runStage(w io.Writer, log, title string, command, packages []string) (faile
 	err = writeEvent(both, event{Action: "stage", Output: title, Command: command, Packages: paths})
 	code := 0
 	if err == nil {
-		code, err = start(slices.Concat(command, packages), both)
+		code, err = startWatched(slices.Concat(command, packages), both)
 	}
 	if err == nil {
 		err = writeEvent(both, event{Action: stageEnd, Code: code})
 	}
 	_ = out.Close() // it always succeeds
 	return code != 0 || err != nil, errors.Join(err, <-shown, f.Close())
+}
+
+// longStill is the shortest time that counts as one in which this machine stood still. Tests that measure tell shorter ones
+// themselves (package standstill), and make busy makes shorter ones on purpose, beside which no failure is excused.
+const longStill = 500 * time.Millisecond
+
+// stoodStill is the action of the event that has a time in which this machine stood still.
+const stoodStill = "stood-still"
+
+// startWatched is start, and writes when this machine stood still meanwhile.
+func startWatched(command []string, w io.Writer) (code int, err error) {
+	watch, end, err := standstill.Start()
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	code, err = start(command, w)
+	for _, s := range watch.Spans() {
+		if lasted := s.End.Sub(s.Begin); err == nil && lasted >= longStill {
+			err = writeEvent(w, event{Action: stoodStill, Time: s.Begin.Time(), Elapsed: lasted.Seconds()})
+		}
+	}
+	return code, err
 }
 
 // stageEnd is the action of the event that ends a stage.

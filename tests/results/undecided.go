@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"oneway.example/tests/flaky"
 	"oneway.example/tests/standstill"
@@ -45,6 +46,20 @@ func (o *entry) decide() {
 	if o.rerun.err == nil && o.rerun.result.failed() {
 		o.result = "fail"
 	}
+}
+
+// stoodStill is the longest time in which this machine stood still while a test or package failed, zero without any. Then its
+// failure alone tells nothing: what passes in a second run counts as passed.
+func (o *entry) stoodStill() (longest time.Duration) {
+	if o.stage == nil || o.end == 0 {
+		return 0
+	}
+	for _, s := range o.stage.still {
+		if s.End > o.begin && s.Begin < o.end {
+			longest = max(longest, s.End.Sub(s.Begin))
+		}
+	}
+	return longest
 }
 
 // reportUndecided prints a top-level test that cannot tell, and returns the word for its count.

@@ -43,9 +43,19 @@ type Watch struct {
 // Begin watches each processor of this process until the test ends.
 func Begin(t testing.TB) *Watch {
 	t.Helper()
+	w, end, err := Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	return w
+}
+
+// Start watches each processor of this process until end.
+func Start() (w *Watch, end func(), err error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
+		return nil, nil, fmt.Errorf("standstill: processors: %w", err)
 	}
 	var cpus []int
 	for cpu := range len(set) * 64 {
@@ -53,14 +63,13 @@ func Begin(t testing.TB) *Watch {
 			cpus = append(cpus, cpu)
 		}
 	}
-	w := &Watch{last: slices.Repeat([]instant.Time{instant.Now()}, len(cpus))}
+	w = &Watch{last: slices.Repeat([]instant.Time{instant.Now()}, len(cpus))}
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	for thread, cpu := range cpus {
 		watching.Go(func() { w.run(thread, cpu, done) })
 	}
-	t.Cleanup(func() { close(done); watching.Wait() })
-	return w
+	return w, func() { close(done); watching.Wait() }, nil
 }
 
 // run looks at the clock from one processor. Its thread is never unlocked: it ends with its affinity.
@@ -105,16 +114,30 @@ func (s Standstills) String() string {
 	return fmt.Sprintf("%d times, for up to %v, %v in all", s.Spans, s.Longest.Round(time.Millisecond), s.Total.Round(time.Millisecond))
 }
 
+// Spans returns the times of all standstills, of each processor.
+func (w *Watch) Spans() []Span {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all()
+}
+
+// all is with those that have not ended.
+func (w *Watch) all() []Span {
+	now, all := instant.Now(), slices.Clone(w.spans)
+	for _, last := range w.last {
+		if s := (Span{last, now}); s.late() {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // Found returns the standstills that overlap a time. One that has not ended is among them.
 func (w *Watch) Found(begin, end instant.Time) (s Standstills) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, all := instant.Now(), slices.Clone(w.spans)
-	for _, last := range w.last {
-		all = append(all, Span{last, now})
-	}
-	for _, one := range all {
-		if one.End > begin && one.Begin < end && one.late() {
+	for _, one := range w.all() {
+		if one.End > begin && one.Begin < end {
 			lasted := one.End.Sub(one.Begin)
 			s.Spans, s.Longest, s.Total = s.Spans+1, max(s.Longest, lasted), s.Total+lasted
 		}
