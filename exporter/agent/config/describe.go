@@ -52,6 +52,9 @@ func (c *Config) Describe() []option.Description {
 	}
 }
 
+// HostRequired completes the error of a missing address of a path or of a host of a mesh, with the default port.
+const HostRequired = "it must be a host, such as reflector.example.net or 192.0.2.1:%d"
+
 // Describe returns the descriptions of the keys of a path.
 func (p *Path) Describe() []option.Description {
 	return []option.Description{
@@ -59,7 +62,7 @@ func (p *Path) Describe() []option.Description {
 			Required("every path needs one").Checked(func(key string) error { return option.Name(key, p.Name) }),
 		option.Text(&p.Peer, fmt.Sprintf("A name or address, with :port if it is not %d; it must run \"oneway agent\", \"oneway reflect\" or any STAMP or TWAMP-Light reflector.", hostport.Reflector)).
 			WithExample(fmt.Sprintf(`"[2001:db8::7]:%d"`, hostport.Reflector)).
-			Required("it must be a host, such as reflector.example.net or 192.0.2.1:%d", hostport.Reflector),
+			Required(HostRequired, hostport.Reflector),
 		option.Text(&p.Profile, "The profile of its probes.").Unset("the one of the file").WithExample("full"),
 		option.Value(&p.Links, nil, "The links that its packets pass and that load tests fill, one name or a list: a test of any path over one of them affects this path.").
 			Unset("those of its load tests, or " + link.NamelessDoc).WithExample("[uplink, lab]"),

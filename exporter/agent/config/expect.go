@@ -25,7 +25,7 @@ func (d *decoder) example(key string) string {
 	if key == "" {
 		return "" // the whole file
 	}
-	prefix, most := "", 1 // one option of a section
+	prefix, most, item := "", 1, strings.HasSuffix(key, "]") // one option of a section, and those that an item of a list must have
 	if key = d.relative(key); key != "" {
 		prefix, most = key+".", maxShownParts
 	}
@@ -37,7 +37,7 @@ func (d *decoder) example(key string) string {
 		case shown == "" || shown == "[]":
 		case one.Key == key:
 			return ", such as " + shown
-		case inner && !strings.Contains(name, ".") && len(parts) < most:
+		case inner && !strings.Contains(name, ".") && (len(parts) < most || item && one.IsRequired()):
 			parts = append(parts, name+": "+shown)
 		}
 	}

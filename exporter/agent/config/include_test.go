@@ -107,7 +107,7 @@ func TestErrorsOfSeveralFilesNameTheirPlaces(t *testing.T) {
 			map[string]string{"main.yml": "include: conf.d\npath: []", "conf.d/a.yml": "\npath: []", "conf.d/b.yml": "paths: [", "conf.d/c.yml": "paths: 5"},
 			"D/conf.d/a.yml:2:1: path is unknown; did you mean \"paths\"?\n" +
 				"D/conf.d/b.yml:1:8: the bracket '[' is not closed; write ']' at its end\n" +
-				"D/conf.d/c.yml:1:8: paths is 5; it must be a list, such as [{name: office-to-core}]\n" +
+				"D/conf.d/c.yml:1:8: paths is 5; it must be a list, such as [{name: office-to-core, peer: \"[2001:db8::7]:862\"}]\n" +
 				"D/main.yml:2:1: path is unknown; did you mean \"paths\"?",
 		},
 		"section twice": {

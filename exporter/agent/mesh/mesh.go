@@ -71,6 +71,16 @@ type host struct {
 	Place   config.Section    `yaml:",place"`
 }
 
+// Describe returns the descriptions of the keys that each host must have.
+func (h *host) Describe() []option.Description {
+	return []option.Description{
+		option.Text(&h.Name, "The host in the names of paths.").WithExample("seoul").Required("every host needs one").
+			Checked(func(key string) error { return option.Name(key, h.Name) }),
+		option.Text(&h.Address, fmt.Sprintf("A name or address, with :port if it is not %d.", hostport.Reflector)).WithExample("192.0.2.1").
+			Required(config.HostRequired, hostport.Reflector),
+	}
+}
+
 // Machine is how a host recognizes itself in a file of hosts.
 type Machine struct {
 	// Name is the host's name, with or without a domain.
@@ -208,12 +218,14 @@ func (o *Options) hosts(groups []metric.Group, tables []*record.Schema) ([]host,
 		if !h.Place.Given() {
 			continue // it could not be decoded
 		}
-		errs := []error{option.Name("name", h.Name), labels.Check(h.Labels)}
+		errs := []error{option.Check(&h), labels.Check(h.Labels)}
 		if first, twice := names[h.Name]; twice {
 			errs = append(errs, h.Place.Duplicate("name", "names", h.Name, hosts[first].Place))
 		}
 		address, err := endpoint(h.Address)
-		errs = append(errs, err)
+		if h.Address != "" {
+			errs = append(errs, err)
+		}
 		if first, twice := addresses[address]; twice && err == nil {
 			errs = append(errs, h.Place.Duplicate("address", "addresses", h.Address, hosts[first].Place))
 		}
@@ -231,10 +243,7 @@ func (o *Options) hosts(groups []metric.Group, tables []*record.Schema) ([]host,
 
 // endpoint is an address in a form in which equal ones are equal.
 func endpoint(address string) (string, error) {
-	if address == "" {
-		return "", option.Errorf("address", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:%d", hostport.Reflector)
-	}
-	name, port, err := hostport.Split(address, 0)
+	name, port, err := hostport.Split(address, hostport.Reflector)
 	if err != nil {
 		return "", option.Errorf("address", "is %q; %v", address, err)
 	}

@@ -109,7 +109,7 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 		{"site", ", shape: site, self: seoul", three, Machine{}, `D/hosts.yml:3:3: [2].labels.site is missing; shape site needs the site of each host`},
 		{"one host", ", self: a", "- {name: a, address: a}", Machine{}, `D/hosts.yml:1:1: it has 1 host; a mesh has 2 to 10000`},
 		{"empty", ", self: a", "# later", Machine{}, `D/hosts.yml: is empty`},
-		{"no list", ", self: a", "hosts: []", Machine{}, `D/hosts.yml:1:1: is a mapping; it must be a list`},
+		{"no list", ", self: a", "hosts: []", Machine{}, `D/hosts.yml:1:1: is a mapping; it must be a list, such as [{name: seoul, address: 192.0.2.1}]`},
 		{
 			"several", ", self: a", "- {name: a, adddress: a}\n- 5\n- {name: 7, address: '[::1', labels: {a-b: c}}",
 			Machine{},
@@ -120,10 +120,11 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 				"D/hosts.yml:3:44: [2].labels.a-b is no name of a label; it must begin with a letter, and have at most 64 letters, digits and single _",
 		},
 		{
-			"twice", ", self: a", "- {name: a, address: 192.0.2.1}\n- {name: a, address: '::ffff:192.0.2.1'}\n- {name: b, address: 192.0.2.1:862}",
+			"twice", ", self: a", "- {name: a, address: 192.0.2.1}\n- {name: a, address: '::ffff:192.0.2.1'}\n- {name: b, address: 192.0.2.1:862}\n- {name: c, address: 192.0.2.1:863}",
 			Machine{},
 			"D/hosts.yml:2:10: [1].name is \"a\", which is also the name of [0] in line 1; names must differ\n" +
-				"D/hosts.yml:2:22: [1].address is \"::ffff:192.0.2.1\", which is also the address of [0] in line 1; addresses must differ",
+				"D/hosts.yml:2:22: [1].address is \"::ffff:192.0.2.1\", which is also the address of [0] in line 1; addresses must differ\n" +
+				"D/hosts.yml:3:22: [2].address is \"192.0.2.1:862\", which is also the address of [1] in line 2; addresses must differ",
 		},
 		{
 			"address and label", ", self: a", "- {name: a, address: '[::1'}\n- {name: b, labels: {probe: x}}",
