@@ -135,6 +135,30 @@ func TestOutageAtTheEndOfAPeriodMayBeLossOfEitherDirection(t *testing.T) {
 	}
 }
 
+// A reply of /probe has oneway_probe_up, too, with counters from 0: it is no row, and no report of its target is made.
+func TestRepliesOfProbeAreNoPaths(t *testing.T) {
+	s := serveText(t, func(w io.Writer) {
+		for _, name := range []string{"oneway_probe_up", "probe_success"} {
+			fmt.Fprintf(w, "# TYPE %s gauge\n", name)
+			for i := range 24 * 60 {
+				at := begin().Add(time.Duration(i) * time.Minute).Unix()
+				if name == "oneway_probe_up" {
+					fmt.Fprintf(w, "%s{job=\"oneway\",instance=\"a:9862\",path=%q,probe=\"stamp\"} 1 %d\n", name, path, at)
+				}
+				fmt.Fprintf(w, "%s{job=\"on-demand\",instance=\"b\",path=\"b\",probe=\"stamp\"} 1 %d\n", name, at)
+			}
+		}
+	})
+	o := slareport.Options{From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape}
+	if rows, err := slareport.Make(t.Context(), s, o, begin().AddDate(0, 1, 0)); err != nil || len(rows) != 1 || rows[0].Path != path {
+		t.Errorf("%+v, %v; want the path alone", rows, err)
+	}
+	o.Path = "b"
+	if rows, err := slareport.Make(t.Context(), s, o, begin().AddDate(0, 1, 0)); err == nil || !strings.Contains(err.Error(), `has path "b" of /probe only`) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
 // Profile slim counts neither withheld delays nor those of low confidence.
 func TestSharesThatAreNotCountedAreUnknown(t *testing.T) {
 	slim := []constant{

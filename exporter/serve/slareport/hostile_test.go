@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/core/metric"
 )
 
 // hostile asks a server for a report, and returns the error.
@@ -20,9 +22,16 @@ func hostile(t *testing.T, url string) error {
 	return err
 }
 
+// serve is a server without replies of /probe.
 func serve(t *testing.T, f http.HandlerFunc) string {
 	t.Helper()
-	s := httptest.NewServer(f)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("match[]") == metric.OnDemandSuccess.Name {
+			fmt.Fprint(w, `{"status":"success","data":[]}`)
+			return
+		}
+		f(w, r)
+	}))
 	t.Cleanup(s.Close)
 	return s.URL
 }

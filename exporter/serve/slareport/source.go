@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/core/metric"
 )
@@ -67,8 +69,15 @@ func (o *Options) find(ctx context.Context, c *client, now time.Time) ([]Source,
 	if err != nil {
 		return nil, err
 	}
+	paths, err := o.withoutOnDemand(ctx, c, all, now)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > 0 && len(paths) == 0 {
+		return nil, fmt.Errorf("slareport: Prometheus at %s has %s of /probe only, which a report leaves out: each reply counts from 0; add the target to the paths of an agent", c.server.name(), o.subject())
+	}
 	var found []Source
-	for _, l := range all {
+	for _, l := range paths {
 		found = append(found, Source{Path: l[metric.Path], Probe: l[metric.Probe], Instance: l[instance]})
 	}
 	slices.SortFunc(found, func(a, b Source) int { return strings.Compare(a.match(), b.match()) })
@@ -85,6 +94,17 @@ func (o *Options) find(ctx context.Context, c *client, now time.Time) ([]Source,
 		words = append(words, fmt.Sprintf("--probe=%s --instance=%s", s.Probe, s.Instance))
 	}
 	return nil, fmt.Errorf("slareport: path %q has %d series; select one of: %s", o.Path, len(words), strings.Join(words, ", "))
+}
+
+// withoutOnDemand leaves out the series of replies of /probe. Each of these is one measurement, whose counters have no history.
+func (o *Options) withoutOnDemand(ctx context.Context, c *client, all []map[string]string, now time.Time) ([]map[string]string, error) {
+	replies, err := c.series(ctx, metric.OnDemandSuccess.Name, o.From, o.end(now))
+	onDemand := map[[2]string]bool{}
+	target := func(l map[string]string) [2]string { return [2]string{l[model.JobLabel], l[instance]} }
+	for _, l := range replies {
+		onDemand[target(l)] = true
+	}
+	return slices.DeleteFunc(all, func(l map[string]string) bool { return onDemand[target(l)] }), err
 }
 
 // describe finds the target and the labels.
