@@ -99,7 +99,7 @@ var (
 	RoundTripTimeQuantile = Family(Desc{
 		Name: "oneway_round_trip_time_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, QuantileL},
 		Help:   "Quantiles (0.5, 0.95, 0.99) of the round-trip time over the packets decided in the last window, in seconds: order statistics, a packet without a reply counts as infinite.",
-		Absent: "In a window without a reply, and in one with so many packets without a reply that the quantile is infinite.",
+		Absent: "In a window without a reply, in one with so many packets without a reply that the quantile is infinite, and where replies without a round-trip time (oneway_round_trips_invalid_total) could change the quantile by more than a tenth of the median.",
 		Source: "RFC 2681 section 4.1",
 	})
 	Residence = Family(Desc{

@@ -259,35 +259,43 @@ func hasVariation(v sample.Delay, tooLate bool, era, current uint64) bool {
 	return !tooLate && era == current && !wrong && !stepped
 }
 
-// measureRoundTrip measures the round trip and the residence time in the reflector. Two timestamps of one clock
-// that was stepped between them have no difference, and without a round trip there is a wrong timestamp.
+// measureRoundTrip measures the round trip and the residence time in the reflector. A reply in time without a
+// round trip has one that is not known.
 func (e *estimator) measureRoundTrip(a *ledger.PendingReply) {
-	p := &a.Packet
-	residence, known := p.Residence()
-	switch {
-	case p.Local.Reason == sample.LocalStepped:
-		used(&e.invalid).roundTrips[sample.LocalStepped]++
-		return
-	case p.Remote.Reason == sample.RemoteStepped:
-		used(&e.invalid).roundTrips[sample.RemoteStepped]++
-		return
-	case !known || !p.T1.Present() || !p.T4.Present():
-		used(&e.invalid).roundTrips[sample.NoStamp]++
-		return
-	case residence < 0:
-		used(&e.invalid).roundTrips[sample.TransmitBeforeReceive]++
+	rtt, reason := roundTrip(&a.Packet)
+	if reason != sample.OK {
+		used(&e.invalid).roundTrips[reason]++
+		if !a.Expired {
+			e.times.AddUndefined()
+		}
 		return
 	}
-	rtt, ok := p.RoundTrip()
-	if !ok {
-		used(&e.invalid).roundTrips[sample.ResidenceTooLong]++
-		return
-	}
+	residence, _ := a.Packet.Residence()
 	e.out.residence.Observe(residence.Seconds())
 	if !a.Expired {
 		e.times.Add(plain(rtt))
 		e.out.roundTrip.Observe(rtt.Seconds())
 	}
+}
+
+// roundTrip is the round trip of p; reason is why there is none. Two timestamps of one clock that was stepped between them have no
+// difference, and without a round trip there is a wrong timestamp.
+func roundTrip(p *sample.Packet) (rtt time.Duration, reason sample.Reason) {
+	residence, known := p.Residence()
+	rtt, ok := p.RoundTrip()
+	switch {
+	case ok:
+		return rtt, sample.OK
+	case p.Local.Reason == sample.LocalStepped:
+		return 0, sample.LocalStepped
+	case p.Remote.Reason == sample.RemoteStepped:
+		return 0, sample.RemoteStepped
+	case !known || !p.T1.Present() || !p.T4.Present():
+		return 0, sample.NoStamp
+	case residence < 0:
+		return 0, sample.TransmitBeforeReceive
+	}
+	return 0, sample.ResidenceTooLong
 }
 
 // stepped is called after a step of CLOCK_REALTIME at either end: delays before and after it are not comparable.

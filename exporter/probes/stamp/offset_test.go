@@ -161,6 +161,25 @@ func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 	}
 }
 
+// TestRoundTripsWhileAClockIsSteppedAreUnknownInTheQuantiles: they are ten times as long as the others.
+func TestRoundTripsWhileAClockIsSteppedAreUnknownInTheQuantiles(t *testing.T) {
+	for stepped, known := range map[int]bool{0: true, 1: true, 20: true, 40: false} {
+		c := newSessionFixture(t, us, nil)
+		for i := range 60 {
+			delay := 10*time.Millisecond + time.Duration(i)*us
+			if c.clock.reason = sample.Unknown; i < stepped {
+				c.clock.reason, delay = sample.LocalStepped, 10*delay
+			}
+			c.bring(delay, delay)
+		}
+		c.closed()
+		median, told := c.ledger.value(metric.RoundTripTimeQuantile, "0.5")
+		if told != known || told && (median < 0.02 || median > 0.0202) {
+			t.Errorf("%d of 60 round trips unknown: median %v (known %v), want known %v", stepped, median, told, known)
+		}
+	}
+}
+
 func TestCallIsRatedOnlyWithAValidDelayAndWithItsBound(t *testing.T) {
 	for _, clock := range []struct {
 		bound, limit time.Duration
