@@ -6,9 +6,10 @@ import "time"
 // session.
 const calm = 3 * time.Second
 
-// rejectionMemory is how long an ICMP message is the reason of a silent path: several times the second between the messages that a
-// Linux host sends to one address (icmp_ratelimit), and short, since a firewall that drops packets sends none.
-const rejectionMemory = 10 * time.Second
+// rejectionMemory is how long an ICMP message is the reason of a silent path. A Linux host sends one address a message a second
+// (icmp_ratelimit), so that some thirty paths to its closed ports each get one in that time. It is short, since a firewall that
+// drops packets sends none.
+const rejectionMemory = 30 * time.Second
 
 // lastError is the last error of a session's packets: a refusal of this host (firewall, route, full queue) to send one, or an ICMP
 // message.
