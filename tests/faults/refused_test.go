@@ -25,10 +25,16 @@ func forbid(t *testing.T, host *lab.Host, match string) (mend func()) {
 
 func nft(t *testing.T, host *lab.Host, family, hook, match string) (mend func()) {
 	t.Helper()
+	return nftRule(t, host, family, hook, match+" drop")
+}
+
+// nftRule is nft with any statement.
+func nftRule(t *testing.T, host *lab.Host, family, hook, rule string) (mend func()) {
+	t.Helper()
 	if _, err := exec.LookPath("nft"); err != nil {
 		t.Skipf("SKIPPED, NOT PASSED: nft is missing: %v (package nftables)", err)
 	}
-	run(t, host, "nft", fmt.Sprintf("add table %[1]s refuse; add chain %[1]s refuse out { type filter hook %[2]s priority 0; }; add rule %[1]s refuse out %[3]s drop", family, hook, match))
+	run(t, host, "nft", fmt.Sprintf("add table %[1]s refuse; add chain %[1]s refuse out { type filter hook %[2]s priority 0; }; add rule %[1]s refuse out %[3]s", family, hook, rule))
 	return func() { run(t, host, "nft", "delete table "+family+" refuse") }
 }
 

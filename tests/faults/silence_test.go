@@ -60,6 +60,28 @@ func TestRunOfASilentControlConnectionEnds(t *testing.T) {
 	}
 }
 
+// A firewall that begins to reject UDP during a run is named, with its ICMP message, whichever end is the first to end the session.
+func TestRunWhoseUDPIsRejectedNamesTheMessage(t *testing.T) {
+	t.Parallel()
+	for _, d := range sample.Directions() {
+		t.Run(d.String(), func(t *testing.T) {
+			s := newSite(t, loadsite.OverSlow())
+			p := s.Test(t, "saturation", "--direction="+d.String(), "--duration=60s", "--rate-"+d.String()+"=1Mb/s")
+			program.Eventually(t, "the test runs", func() bool {
+				streams, _ := s.Network.Counts(d)
+				return streams.Delivered > 100
+			})
+			nftRule(t, s.Network.Server, "inet", "input", fmt.Sprintf("udp dport %d reject with icmpx admin-prohibited", hostport.LoadServer))
+			var r struct{ Result, Reason, Error string }
+			p.Decode(t, 1, &r)
+			t.Logf("%s, %s: %s", r.Result, r.Reason, r.Error)
+			if r.Result != "incomplete" || !strings.Contains(r.Error, "(ICMP administratively prohibited from "+s.At.Addr().String()+")") {
+				t.Errorf("%s, %s: %s", r.Result, r.Reason, r.Error)
+			}
+		})
+	}
+}
+
 // An interruption of the path that the session survives ends no test of packet trains: it goes on with the next ones, at their length.
 func TestTrainsGoOnAfterAnOutage(t *testing.T) {
 	s := newSite(t, loadsite.OverSlow())

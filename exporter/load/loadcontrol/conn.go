@@ -53,6 +53,8 @@ type Conn struct {
 	client        bool // this is the client end
 	remote, local netip.AddrPort
 	received      atomic.Int64 // time of the last received bytes, Unix ns
+	// rejected is the last ICMP error of the session's UDP packets; nil without UDP.
+	rejected atomic.Pointer[func() error]
 
 	order channelMutex // held while a frame is written
 

@@ -27,13 +27,13 @@ const (
 	SilentProcess Silent = " over the control connection"
 )
 
-// Silence is the error of a session whose load server was silent for a time: it names what is silent, and why this host sends
-// nothing to it, if that is so. held is the round trip of the path, as far as it is known.
+// Silence is the error of a session whose load server was silent for a time: it names what is silent, and why nothing
+// that this host sends reaches it, if that is so. held is the round trip of the path, as far as it is known.
 func (c *Client) Silence(at netip.AddrPort, what Silent, limit, held time.Duration) error {
 	why := ""
-	switch unsent := c.unsent(at); {
-	case unsent != "":
-		why = ": " + unsent
+	switch unreached := c.unreached(at); {
+	case unreached != "":
+		why = ": " + unreached
 	case what == SilentControl && held >= longRoundTrip:
 		why = fmt.Sprintf(", though other packets of it arrive: a long queue (round trips of up to %v) holds back or drops those of this connection, or a firewall does", held.Round(time.Second))
 	case what == SilentControl:
@@ -47,18 +47,22 @@ func (c *Client) Silence(at netip.AddrPort, what Silent, limit, held time.Durati
 // longRoundTrip is the least round trip that shows a long queue: paths without one have less.
 const longRoundTrip = time.Second
 
-// Ended is the error of a session whose control connection has ended. It names why this host sends nothing to the load server, if
-// that is so: the load server, which still reaches this host, then ends a session first.
+// Ended is the error of a session whose control connection has ended. It names why nothing that this host sends reaches the load
+// server, if that is so: the load server, which still reaches this host, then ends a session first.
 func (c *Client) Ended(why error) error {
-	unsent := c.unsent(c.Remote())
-	if unsent != "" {
-		unsent = " (" + unsent + ")"
+	unreached := c.unreached(c.Remote())
+	if unreached != "" {
+		unreached = " (" + unreached + ")"
 	}
-	return fmt.Errorf("the session with the load server at %s ended: %w%s", c.Remote(), why, unsent)
+	return fmt.Errorf("the session with the load server at %s ended: %w%s", c.Remote(), why, unreached)
 }
 
-// unsent is why this host sends nothing to an address of the load server, in words; empty: it does, or that is unknown.
-func (c *Client) unsent(to netip.AddrPort) string {
+// RejectedBy sets the function that returns why the session's UDP packets are rejected on the path, or nil: errors of the session
+// name it.
+func (c *Client) RejectedBy(rejected func() error) { c.rejected.Store(&rejected) }
+
+// unreached is why nothing that this host sends reaches an address of the load server, in words; empty: it does, or that is unknown.
+func (c *Client) unreached(to netip.AddrPort) string {
 	local := c.local.Addr()
 	if !hasAddress(local) {
 		return fmt.Sprintf("this host no longer has its address %s", local)
@@ -67,6 +71,11 @@ func (c *Client) unsent(to netip.AddrPort) string {
 	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)), net.UDPAddrFromAddrPort(to))
 	if err == nil {
 		_ = conn.Close() // nothing was sent
+		if rejected := c.rejected.Load(); rejected != nil {
+			if err := (*rejected)(); err != nil {
+				return fmt.Sprintf("UDP packets to it are rejected: %v", err)
+			}
+		}
 		return ""
 	}
 	errno, ok := errors.AsType[syscall.Errno](err)

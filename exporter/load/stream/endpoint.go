@@ -238,6 +238,24 @@ type challenge struct {
 	cookie []byte
 }
 
+// rejection is a received ICMP error.
+type rejection struct {
+	err tstamp.ICMPError
+	at  time.Duration // monotonic
+}
+
+// rejectionAge is the age up to which an ICMP error is the reason of a silent path: several times the second between the messages that
+// a Linux host sends to one address (icmp_ratelimit).
+const rejectionAge = 5 * time.Second
+
+// Rejected returns the last ICMP error of a packet to the addresses of Hello, a tstamp.ICMPError; nil: none came lately.
+func (s *Session) Rejected() error {
+	if r := s.rejected.Load(); r != nil && sched.Now()-r.at <= rejectionAge {
+		return r.err
+	}
+	return nil
+}
+
 // Session is the part of an Endpoint for one run.
 type Session struct {
 	endpoint *Endpoint
@@ -245,9 +263,9 @@ type Session struct {
 	// challenges holds the last received cookie; limit limits the challenges that this end sends.
 	challenges chan challenge
 	limit      *rate.Limiter
-	// asking are the addresses of HelloAny, nil: it does not run; rejected is the last ICMP error of a hello to one of them.
+	// asking are the addresses of the last HelloAny; rejected is the last ICMP error of a packet to one of them.
 	asking   atomic.Pointer[[]netip.AddrPort]
-	rejected atomic.Pointer[tstamp.ICMPError]
+	rejected atomic.Pointer[rejection]
 	// received is when the last packet of any type arrived, greeted whether the other end has sent a hello without a
 	// reply: see LastReceived. asked is when one with a reply came after that, answered when the last reply came.
 	received, asked, answered atomic.Int64

@@ -296,7 +296,7 @@ func (x *sending) tooLarge(mtu int) {
 	}
 }
 
-// unreachable passes ICMP errors to their streams and to the sessions that ask for a reply.
+// unreachable passes ICMP errors to their streams and to the sessions that have asked for a reply.
 func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 	if len(all) == 0 {
 		return
@@ -318,8 +318,7 @@ func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 		}
 		for _, s := range e.sessions {
 			if to := s.asking.Load(); to != nil && slices.ContainsFunc(*to, func(one netip.AddrPort) bool { return unmapped(one) == at }) {
-				one := all[i]
-				s.rejected.Store(&one)
+				s.rejected.Store(&rejection{all[i], sched.Now()})
 			}
 		}
 	}

@@ -178,7 +178,6 @@ func (s *Session) HelloAny(ctx context.Context, to ...netip.AddrPort) (at netip.
 	ctx, cancel := context.WithTimeoutCause(ctx, helloTimeout, ErrNoReply)
 	defer cancel()
 	s.asking.Store(&to)
-	defer s.asking.Store(nil)
 	again := time.NewTicker(helloEvery)
 	defer again.Stop()
 	var refused error
@@ -201,8 +200,8 @@ func (s *Session) HelloAny(ctx context.Context, to ...netip.AddrPort) (at netip.
 			}
 			return to[0], c.cookie, nil
 		case <-ctx.Done():
-			if e := s.rejected.Load(); e != nil {
-				refused = *e
+			if e := s.Rejected(); e != nil {
+				refused = e
 			}
 			if refused != nil {
 				return at, nil, fmt.Errorf("%w from %v, and %w", context.Cause(ctx), to, refused)

@@ -51,6 +51,7 @@ func (Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, error)
 		}
 	})
 	joined := endpoint.Join(client.Reply.Session)
+	client.RejectedBy(joined.Rejected)
 	leave := func() {
 		joined.Leave()
 		stop()
