@@ -248,7 +248,7 @@ type rejection struct {
 // a Linux host sends to one address (icmp_ratelimit).
 const rejectionAge = 5 * time.Second
 
-// Rejected returns the last ICMP error of a packet to the addresses of Hello, a tstamp.ICMPError; nil: none came lately.
+// Rejected returns the last ICMP error of a packet to the addresses of Hello, a tstamp.ICMPError. Without one of late it is nil.
 func (s *Session) Rejected() error {
 	if r := s.rejected.Load(); r != nil && sched.Now()-r.at <= rejectionAge {
 		return r.err
