@@ -205,7 +205,9 @@ type judge struct {
 	era    uint64
 	delays [3]delays // forward, reverse, and of the round trip
 	losses losses
-	quiet  time.Time // packets before it do not count
+	// disproved: a delay of the window is negative by more than its bound, so that a clock is wrong by more than the bounds.
+	disproved bool
+	quiet     time.Time // packets before it do not count
 }
 
 // pause discards the current window and delays the next one: a load test last affected the path at that time.
@@ -236,6 +238,7 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 	for i, d := range []sample.Delay{p.Forward, p.Reverse} {
 		if d.OK() {
 			j.delays[i].add(d.Value, d.Bound)
+			j.disproved = j.disproved || d.Value < -d.Bound
 		}
 	}
 	if trip, ok := p.RoundTrip(); ok {
@@ -246,6 +249,10 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 
 // close ends the window.
 func (j *judge) close(length time.Duration, now time.Time) (left []deviation) {
+	if j.disproved {
+		j.delays[sample.Forward].clear()
+		j.delays[sample.Reverse].clear()
+	}
 	for i, direction := range []string{sample.Forward.String(), sample.Reverse.String(), ""} {
 		if d, risen := j.delays[i].close(length, now); risen {
 			d.Direction = direction
@@ -264,5 +271,5 @@ func (j *judge) clear() {
 	for i := range j.delays {
 		j.delays[i].clear()
 	}
-	j.losses.window = counts{}
+	j.losses.window, j.disproved = counts{}, false
 }

@@ -147,6 +147,26 @@ func TestStepOfAClockIsNoIncident(t *testing.T) {
 	}
 }
 
+// TestClockThatItsDelaysProveWrongIsNoIncident: a clock is off by a second, and no step is reported.
+func TestClockThatItsDelaysProveWrongIsNoIncident(t *testing.T) {
+	for _, off := range []time.Duration{time.Second, -time.Second} {
+		s, j := newStream(testseed.Of(t), 5), &judge{}
+		s.run(j, time.Hour)
+		calm := s.delay
+		s.delay = func(rng *rand.Rand) time.Duration { // forward and reverse in turn
+			off = -off
+			return calm(rng) + off
+		}
+		if left := s.run(j, time.Hour); len(left) != 0 {
+			t.Errorf("%v", left)
+		}
+		s.delay = func(rng *rand.Rand) time.Duration { return calm(rng) + 300*ms }
+		if got := names(s.run(j, time.Minute)); len(got) != 3 {
+			t.Errorf("delays that rise when the clock is right again: %v, want all three", got)
+		}
+	}
+}
+
 func TestRoundTripIsJudgedWithoutTrustedClocks(t *testing.T) {
 	s, j := newStream(testseed.Of(t), 6), &judge{}
 	add := func(d time.Duration) (left []deviation) {
