@@ -26,8 +26,8 @@
 // sessions, so that a crash loses none.
 //
 // Memory is bounded by MaxConnections (about 50 KiB each), and by the one session that holds the
-// link: about 60 bytes for each packet of its streams, at most stream.MaxPackets in each
-// direction.
+// link: stream.LoadServerMemory for each packet of its streams, at most stream.MaxPackets and a quarter of the memory
+// limit in each direction.
 //
 // The only packets to an unproved address are challenges: each is the reply to a hello with the 64
 // random bits of an authorized session, is no longer than the hello, and is limited to 20 a second

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"oneway.example/exporter/core/unit"
 )
 
 // Plan is the packets of a stream: its segments in sequence. Both ends have the same Plan, so it may
@@ -47,7 +49,7 @@ type Segment struct {
 	Bursts int `json:"bursts"`
 }
 
-// Limits of a Plan. MaxPackets bounds the memory of a run: about 40 bytes a packet.
+// Limits of a Plan. MaxPackets bounds the memory of a transfer: see CheckMemory.
 const (
 	MaxSegments     = 1 << 12
 	MaxPackets      = 1 << 22
@@ -136,6 +138,23 @@ func (p Plan) Check() error {
 		if packets += s.Packets(); packets > MaxPackets {
 			return fmt.Errorf("%w: more than %d packets", ErrPlan, MaxPackets)
 		}
+	}
+	return nil
+}
+
+// Memory of each packet of a transfer, in bytes: of the load server, with its records as they are sent; and of the client, which joins
+// the records of both ends.
+const (
+	LoadServerMemory = 96
+	ClientMemory     = 256
+)
+
+// CheckMemory returns an error if the plan's packets, with each so many bytes of memory, need more than a quarter of the memory limit of
+// whose process (memlimit.Process; zero: none): the kernel would end it, with all its other measurements. A session may have a transfer
+// of each direction.
+func (p Plan) CheckMemory(each, limit int64, whose string) error {
+	if n, most := p.Packets(), limit/4/each; limit > 0 && int64(n) > most {
+		return fmt.Errorf("%w: %d packets; the memory limit of %s, %s, has space for %d: send larger packets, or for a shorter time, or raise it (GOMEMLIMIT, or the limit of its control group)", ErrPlan, n, whose, unit.Bytes.Format(float64(limit)), most)
 	}
 	return nil
 }

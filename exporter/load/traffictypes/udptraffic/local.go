@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
@@ -103,7 +104,7 @@ func proveAddress(ctx context.Context, s *stream.Session, told, control netip.Ad
 func sessionOptions(ctx context.Context, d *loadsession.Conn, c *Client, remote netip.AddrPort) SessionOptions {
 	return SessionOptions{
 		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: !d.Options.Checksum,
-		Limits: c.Welcome().Limits, Remote: remote,
+		Limits: c.Welcome().Limits, Remote: remote, Memory: memlimit.Process(),
 		Loaded: d.Loaded, Progress: d.Progress, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Run,
 		SharedClock: c.Reply.Here(), Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), remote, d.Log),
 	}

@@ -2,6 +2,7 @@ package udptraffic_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
@@ -115,5 +117,17 @@ func TestDamageIsReportedByItsName(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"truncated": 2, "bad_header": 1}, got.Damaged); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTransferBeyondTheMemoryLimitOfThisProcessIsNotBegun(t *testing.T) {
+	const packets = 1000
+	link := &loadtesttest.Link{}
+	s := udptraffic.NewSession(link, udptraffic.SessionOptions{Memory: 4 * stream.ClientMemory * packets})
+	transferOf(t, s, packets)
+	_, err := s.Transfer(t.Context(), sample.Forward, s.Plan(stream.Segment{PayloadBytes: 100, Interval: time.Millisecond, Burst: 1, Bursts: packets + 1}), nil)
+	failure, ok := errors.AsType[*loadtest.Failure](err)
+	if !ok || failure.Reason != runreason.Configuration || !strings.Contains(err.Error(), "1001 packets; the memory limit of this process, ") {
+		t.Errorf("error: %v", err)
 	}
 }

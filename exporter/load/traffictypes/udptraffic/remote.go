@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/hostid"
+	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/stream"
@@ -34,7 +35,7 @@ func (Type) Name() string { return Name }
 
 // New implements traffic.Type.
 func (Type) New(env traffic.Env) traffic.Remote {
-	return &remote{env: env, host: hostid.Read(), reported: reported}
+	return &remote{env: env, host: hostid.Read(), memory: memlimit.Process(), reported: reported}
 }
 
 // remote is the half of one load server: a UDP socket for each address of control, which the
@@ -42,6 +43,8 @@ func (Type) New(env traffic.Env) traffic.Remote {
 type remote struct {
 	env  traffic.Env
 	host hostid.ID
+	// memory is the memory limit of this process.
+	memory int64
 	// reported is the constant, except in tests.
 	reported time.Duration
 	byID     sync.Map // *serving by session ID, for packets

@@ -108,6 +108,21 @@ func TestPlanIsCheckedAsAWhole(t *testing.T) {
 	}
 }
 
+// TestTransferBeyondTheMemoryLimitIsRefused: a client with a token must not end a load server, or an agent that has one, whose memory
+// is limited.
+func TestTransferBeyondTheMemoryLimitIsRefused(t *testing.T) {
+	p := ready(t)
+	x := startOf(1, sample.Reverse)
+	n := int64(x.Plan.Packets())
+	for memory, permitted := range map[int64]bool{0: true, math.MaxInt64: true, 4 * stream.LoadServerMemory * n: true, 4*stream.LoadServerMemory*n - 1: false} {
+		p.serving.remote.memory = memory
+		_, got := p.serving.permit(&x)
+		if (got == nil) != permitted || got != nil && (got.ID != 1 || got.Reason != loadcontrol.BadRequest || !strings.Contains(got.Detail, "memory limit of the load server")) {
+			t.Errorf("%d packets with a limit of %d bytes: %+v", n, memory, got)
+		}
+	}
+}
+
 // A refusal without an ID ends the session.
 func TestInvalidMessagesEndTheSession(t *testing.T) {
 	p := ready(t)

@@ -217,6 +217,9 @@ func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Ref
 	if err := t.Check(); err != nil {
 		return 0, refused(t.ID, loadcontrol.BadRequest, err.Error())
 	}
+	if err := t.Plan.CheckMemory(stream.LoadServerMemory, s.remote.memory, "the load server"); err != nil {
+		return 0, refused(t.ID, loadcontrol.BadRequest, errtext.Words(err))
+	}
 	limits, refusal := s.host.Limits()
 	if refusal != nil {
 		return 0, refusal

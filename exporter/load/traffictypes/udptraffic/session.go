@@ -60,6 +60,8 @@ type SessionOptions struct {
 	// Limits of the token; Remote is the load server's UDP address.
 	Limits loadcontrol.Limits
 	Remote netip.AddrPort
+	// Memory is the memory limit of this process in bytes (memlimit.Process); zero: none.
+	Memory int64
 	// Loaded receives the times of load (loadtest.Attempt), Progress how much of the traffic is done; nil: nobody does.
 	Loaded   func(d sample.Direction, from, to instant.Time)
 	Progress func(loadtest.Progress)
@@ -145,6 +147,9 @@ func (s *Session) AdjustRate(ctx context.Context, d sample.Direction, p stream.P
 func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Transfer, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("udptraffic: %w", err)
+	}
+	if err := p.CheckMemory(stream.ClientMemory, s.opts.Memory, "this process"); err != nil {
+		return nil, &loadtest.Failure{Reason: runreason.Configuration, Err: fmt.Errorf("udptraffic: %s transfer: %w", d, err)}
 	}
 	if (adjustRate != nil) != (p.Feedback > 0) {
 		return nil, errors.New("udptraffic: a plan with feedback requires an Adjuster, and other plans must not have one")
