@@ -181,6 +181,30 @@ func TestSharesThatAreNotCountedAreUnknown(t *testing.T) {
 	}
 }
 
+// TestShareOfDelaysThatProveAClockWrongIsReported: a clock is wrong, and a tenth of the forward delays shows it.
+func TestShareOfDelaysThatProveAClockWrongIsReported(t *testing.T) {
+	series := []constant{{name: "oneway_probe_up", value: 1}}
+	for _, d := range sample.Directions() {
+		label := fmt.Sprintf(`,direction=%q`, d)
+		series = append(series,
+			constant{name: "oneway_packets_sent_total", labels: label, step: 60},
+			constant{name: "oneway_delay_seconds_bucket", labels: label + `,le="0.02"`, step: 60},
+			constant{name: "oneway_delay_seconds_bucket", labels: label + `,le="+Inf"`, step: 60},
+		)
+	}
+	slices.SortStableFunc(series, func(a, b constant) int { return strings.Compare(a.name, b.name) })
+	series = append(series, constant{name: "oneway_delay_negative_total", labels: `,direction="forward"`, step: 6})
+	r := reportOf(t, serveText(t, minutes(series, 24*60)), begin().AddDate(0, 1, 0))
+	near(t, "negative", r.Ways[0].Negative, 0.1)
+	if v := r.Ways[1].Negative; v != nil {
+		t.Errorf("negative %s of a direction that does not count them, want none", shown(v))
+	}
+	var table strings.Builder
+	if err := slareport.WriteCSV(&table, []slareport.Row{r}); err != nil || !strings.Contains(table.String(), "delays_forward_negative_ratio,") {
+		t.Errorf("%s, %v", &table, err)
+	}
+}
+
 // A period that ends seconds after a whole number of days, or has only begun.
 func TestReportOfAPartShorterThanTheInterval(t *testing.T) {
 	s := serveText(t, minutes([]constant{

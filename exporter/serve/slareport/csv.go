@@ -75,6 +75,7 @@ func columns() []column {
 		way("delay_%s_max_seconds", func(w *Way) string { return known(w.Max) })
 		way("delays_%s_withheld_ratio", func(w *Way) string { return known(w.Withheld) })
 		way("delays_%s_low_confidence_ratio", func(w *Way) string { return known(w.LowConfidence) })
+		way("delays_%s_negative_ratio", func(w *Way) string { return known(w.Negative) })
 	}
 	return all
 }

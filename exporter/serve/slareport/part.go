@@ -50,7 +50,7 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 	}
 	for _, d := range []*metric.Desc{
 		metric.PacketsSent, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.DelayInvalid, metric.DelayLowConfidence,
-		metric.RoundTripLost,
+		metric.DelayNegative, metric.RoundTripLost,
 	} {
 		queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d.Name))
 	}
@@ -100,6 +100,10 @@ func (p *part) add(ctx context.Context, r *Row) error {
 		}
 		if n, known := all[arrived][name]; known {
 			w.counts.unmeasured += n - delays[name].count()
+		}
+		if n, known := all[metric.DelayNegative.Name][name]; known {
+			w.counts.negative += n
+			w.counts.signed += delays[name].count()
 		}
 		for limits, n := range delays[name] {
 			w.histogram.add(bucket{limits[0], limits[1], n})

@@ -63,6 +63,7 @@ type Way struct {
 	Max           *float64
 	Withheld      *float64 // share of the measured delays that were not reported
 	LowConfidence *float64 // share of the reported delays that are smaller than their error bound
+	Negative      *float64 // share of the reported delays that are negative by more than their error bound
 	Delays        float64  // number of reported delays
 	counts        counts   // of all parts
 	histogram     histogram
@@ -77,6 +78,8 @@ type counts struct {
 	directed     bool    // losses have a direction
 	invalid, low float64 // of parts that count them
 	counting     float64 // reported delays of these parts
+	negative     float64 // delays that are negative by more than their error bound
+	signed       float64 // reported delays of parts that count these
 	// unmeasured is the most packets that arrived and whose delay is not among the reported ones: their reply was lost or is on its way,
 	// or they have no valid error bound.
 	unmeasured float64
@@ -291,6 +294,7 @@ func (w *Way) conclude(before float64) {
 	w.Loss = share(w.counts.lost-w.counts.told, w.counts.of-w.counts.told)
 	w.Withheld = share(w.counts.invalid, w.counts.invalid+w.counts.counting)
 	w.LowConfidence = share(w.counts.low, w.counts.counting)
+	w.Negative = share(w.counts.negative, w.counts.signed)
 	unknown := max(0, w.counts.unmeasured)
 	w.P50, w.P95, w.P99 = w.histogram.quantile(0.5, unknown), w.histogram.quantile(0.95, unknown), w.histogram.quantile(0.99, unknown)
 }
