@@ -130,6 +130,7 @@ func parseTimestamping(data []byte) (software, hardware instant.Time) {
 type controls struct {
 	software, hardware instant.Time
 	local              netip.Addr
+	index              uint32 // the number of local's interface if it is link-local
 	ttl, tos           uint8
 	segment            int // the packet size of a coalesced message, in bytes; 0: it is one packet
 	unix.SockExtendedErr
@@ -168,7 +169,9 @@ func (c *controls) parseIP(v6 bool, kind int32, data []byte) {
 	case !v6 && kind == unix.IP_TOS && len(data) >= 1:
 		c.tos = data[0]
 	case v6 && kind == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
-		c.local = netip.AddrFrom16([16]byte(data[:16]))
+		if c.local = netip.AddrFrom16([16]byte(data[:16])); c.local.IsLinkLocalUnicast() {
+			c.index = binary.NativeEndian.Uint32(data[16:])
+		}
 	case !v6 && kind == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
 		// Interface index, local address, the header's destination: the local address is a valid source of a reply,
 		// even after a broadcast.

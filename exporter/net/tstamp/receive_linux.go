@@ -164,6 +164,9 @@ func (c *Conn) unpack(b *Batch, n int) {
 			TTL:   r.ttl, DSCP: r.tos >> 2, ECN: r.tos & 3,
 			Truncated: m.header.Flags&unix.MSG_TRUNC != 0,
 		}
+		if r.index != 0 { // without it the kernel refuses a reply to another than a link-local address
+			in.Local = r.local.WithZone(c.inZones.name(&c.socket, r.index))
+		}
 		if in.Truncated {
 			c.counts.truncated.Add(1)
 		}

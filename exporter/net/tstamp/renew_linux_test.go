@@ -46,6 +46,30 @@ func (l link) disconnect(t *testing.T) {
 	})
 }
 
+// TestLinkLocalAddressRepliesToAnotherScope: a host uses a global address towards a link-local one while its own is not valid yet, or a
+// duplicate, and where "local" is set.
+func TestLinkLocalAddressRepliesToAnotherScope(t *testing.T) {
+	l := newLinkLocalLink(t)
+	namespace.Up(t, l.Local, localName, "fd00::a/64")
+	namespace.Up(t, l.Remote, remoteName, "fd00::b/64")
+	near, far := l.open(t, l.Local, netip.MustParseAddr("fd00::a"), Options{}), l.open(t, l.Remote, netip.IPv6Unspecified(), Options{})
+	to := netip.AddrPortFrom(netip.MustParseAddr(remoteLinkLocal+"%"+localName), far.LocalAddr().Port())
+	_, err := near.Send([]Out{{Payload: []byte{1}, Peer: to}})
+	check(t, err)
+	b := NewBatch(1, 64)
+	check(t, far.Receive(b))
+	in := b.In[0]
+	if want := netip.MustParseAddr(remoteLinkLocal + "%" + remoteName); in.Local != want {
+		t.Errorf("received at %v, want %v", in.Local, want)
+	}
+	_, err = far.Send([]Out{{Payload: []byte{2}, Peer: in.Peer, Source: in.Local}})
+	check(t, err)
+	check(t, near.Receive(b))
+	if got := b.In[0]; got.Peer != to || got.Payload[0] != 2 {
+		t.Errorf("received %v from %v, want the reply of %v", got.Payload, got.Peer, to)
+	}
+}
+
 // renew calls Renew in the namespace of the local end.
 func (l link) renew(t *testing.T, c *Conn) (renewed bool, err error) {
 	t.Helper()
