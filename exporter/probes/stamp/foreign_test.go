@@ -93,6 +93,25 @@ func TestNumbersThatBeginAsTheSendersAreTheReflectors(t *testing.T) {
 	}
 }
 
+// TestLossRatioOfAReflectorThatNumbersAsTheSender: the first test packet is lost, and the reply to the opening query has its number, so
+// that only the last reply shows that the reflector numbers its replies itself.
+func TestLossRatioOfAReflectorThatNumbersAsTheSender(t *testing.T) {
+	remote := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) { return seq == 0, false }}
+	r := newTestbed(t, reflector.Options{}).to(fakePeer(t, remote.reply)).measure(t, quick(), 50)
+	if f := r.Forward; r.Reflector != "stateful" || f.Lost == nil || *f.Lost != 1 || f.Loss == nil || *f.Loss != 1.0/50 {
+		t.Error(asJSON(t, r))
+	}
+}
+
+// TestStatelessReflectorWithoutLossHasRatingsOfBothDirections: nothing was lost in either.
+func TestStatelessReflectorWithoutLossHasRatingsOfBothDirections(t *testing.T) {
+	remote := &bareReflector{lost: func(uint32) (there, back bool) { return false, false }}
+	r := newTestbed(t, reflector.Options{}).to(fakePeer(t, remote.reply)).measure(t, quick(), 50)
+	if r.Reflector != "stateless" || len(r.Forward.Voice) == 0 || len(r.Reverse.Voice) == 0 {
+		t.Error(asJSON(t, r))
+	}
+}
+
 // TestReflectorThatRepliesToOnePort: as a router's TWAMP-Light reflector whose session names the sender's port. Two probes share it.
 func TestReflectorThatRepliesToOnePort(t *testing.T) {
 	free, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -276,7 +276,9 @@ func (a *Account) guessForward() {
 	switch a.Kind {
 	case RemoteStateful:
 	case RemoteStateless:
-		f.received = max(f.received, a.answered()-min(a.answered(), a.fwd.overdue))
+		if n := a.answered() - min(a.answered(), a.fwd.overdue); n > f.received {
+			a.fwd.answered(n - f.received)
+		}
 		a.fwd.known = false
 		if a.RoundTripsLost > 0 {
 			a.fault().LowConfidence[LowConfidenceForeign] = a.RoundTripsLost
