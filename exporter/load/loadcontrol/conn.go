@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/net/tcpsocket"
 )
 
@@ -50,7 +51,8 @@ const (
 type Conn struct {
 	nc            net.Conn
 	in            *bufio.Reader
-	client        bool // this is the client end
+	client        bool   // this is the client end
+	mostBytes     uint32 // most binary data of a received frame; 0 at the load server
 	remote, local netip.AddrPort
 	received      atomic.Int64 // time of the last received bytes, Unix ns
 	// rejected is the last ICMP error of the session's UDP packets; nil without UDP.
@@ -78,6 +80,9 @@ func newConn(nc net.Conn, early []byte, client bool) *Conn {
 	c := &Conn{
 		nc: nc, client: client, remote: addrPort(nc.RemoteAddr()), local: addrPort(nc.LocalAddr()),
 		order: make(channelMutex, 1), inbox: make(chan event, inboxMessages), done: make(chan struct{}),
+	}
+	if client {
+		c.mostBytes = mostBytes(memlimit.Process())
 	}
 	c.received.Store(time.Now().UnixNano())
 	c.in = bufio.NewReader(io.MultiReader(bytes.NewReader(early), timedReader{c}))
@@ -254,12 +259,9 @@ func (c *Conn) next(buf *[]byte) (e event, err error) {
 	if err != nil {
 		return e, err
 	}
-	length, bytes, most := binary.BigEndian.Uint32(header), binary.BigEndian.Uint32(header[4:]), uint32(0)
-	if c.client {
-		most = MaxBytes
-	}
-	if length == 0 || length > MaxMessageBytes || bytes > most {
-		return e, fmt.Errorf("%w: message of %d bytes with %d bytes of data; want 1 to %d and at most %d", ErrProtocol, length, bytes, MaxMessageBytes, most)
+	length, bytes := binary.BigEndian.Uint32(header), binary.BigEndian.Uint32(header[4:])
+	if length == 0 || length > MaxMessageBytes || bytes > c.mostBytes {
+		return e, fmt.Errorf("%w: message of %d bytes with %d bytes of data; want 1 to %d and at most %d", ErrProtocol, length, bytes, MaxMessageBytes, c.mostBytes)
 	}
 	payload, err := c.part(buf, int(length), begun)
 	if err != nil {

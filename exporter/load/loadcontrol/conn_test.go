@@ -256,7 +256,7 @@ func TestProtocolViolationsEndTheConnection(t *testing.T) {
 	}{
 		{"random bytes", "\x8f\x02\x33\x44random", "message of 2399286084 bytes with 1918987876 bytes of data; want 1 to 65536 and at most 0", false},
 		{"oversized", "\x7f\xff\xff\xff\x00\x00\x00\x00", "message of 2147483647 bytes with 0 bytes of data; want 1 to 65536", false},
-		{"4 GiB of bytes", "\x00\x00\x00\x01\xff\xff\xff\xff", "with 4294967295 bytes of data; want 1 to 65536 and at most 134217728", true},
+		{"4 GiB of bytes", "\x00\x00\x00\x01\xff\xff\xff\xff", "with 4294967295 bytes of data; want 1 to 65536 and at most ", true},
 		{"no JSON", in("hello", ""), "invalid character 'h' looking for beginning of value", false},
 		{"a client's message to a client", in(`{"open":{"traffic":"x","run":"","bytes":1,"duration_ns":1}}`, ""), "open from the wrong end", true},
 		{"a load server's message to a load server", in(`{"opened":{}}`, ""), "opened from the wrong end", false},

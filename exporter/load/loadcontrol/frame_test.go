@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func (persistent) SetReadDeadline(time.Time) error { return nil }
 
 // readsFrom returns a client end that reads from r, without a goroutine.
 func readsFrom(r io.Reader) *Conn {
-	return &Conn{nc: persistent{}, in: bufio.NewReader(r), client: true}
+	return &Conn{nc: persistent{}, in: bufio.NewReader(r), client: true, mostBytes: MaxBytes}
 }
 
 func TestFramesAreReadAsWritten(t *testing.T) {
@@ -68,6 +69,20 @@ func TestBadFramesAreRefused(t *testing.T) {
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v\nwant %s", c.name, err, c.want)
 		}
+	}
+}
+
+func TestFramesToAClientFitItsMemoryLimit(t *testing.T) {
+	for memory, want := range map[int64]uint32{math.MaxInt64: MaxBytes, 16 * MaxBytes: MaxBytes, 64 << 20: 4 << 20} {
+		if got := mostBytes(memory); got != want {
+			t.Errorf("with a memory limit of %d bytes: %d, want %d", memory, got, want)
+		}
+	}
+	var buf []byte
+	c := readsFrom(bytes.NewReader(append(frame([]byte(`{"traffic":{"name":"x"}}`), 1001), make([]byte, 1001)...)))
+	c.mostBytes = 1000
+	if e, err := c.next(&buf); !errors.Is(err, ErrProtocol) || e.data != nil {
+		t.Errorf("a frame above the limit: %d bytes, %v", len(e.data), err)
 	}
 }
 
