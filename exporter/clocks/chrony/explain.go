@@ -14,18 +14,33 @@ import (
 // Explain is why the clock is not trusted, with the remedy; empty if it is, or if the reason is not known.
 func (m *Monitor) Explain() string {
 	check := m.steps.Check()
-	q := m.qualityAt(m.now.Load(), check, check.Now.Wall)
+	k := m.now.Load()
+	q := m.qualityAt(k, check, check.Now.Wall)
 	fault := m.fault.Load()
 	switch {
 	case q.State == clock.Silent && fault != nil:
 		return *fault
 	case q.State == clock.Unsynchronized:
-		return unsynchronized
+		return k.last.remedy()
 	}
 	return ""
 }
 
-const unsynchronized = "chronyd replies, but is not synchronized: it has no usable source; look at `chronyc sources` and at `server` in chrony.conf"
+// The remedies for a chronyd that replies.
+const (
+	unsynchronized = "chronyd replies, but is not synchronized: it has no usable source; look at `chronyc sources` and at `server` in chrony.conf"
+	// localMode is for a clock that chronyc shows with a stratum and leap status Normal.
+	localMode = "chronyd follows no source, only this host's clock (`local` in chrony.conf); look at `chronyc sources` and at `server` there; " +
+		"`trust_local: true` is right only on the host that is the reference of an isolated site"
+)
+
+// remedy is the one for a report that is not synchronized.
+func (r *report) remedy() string {
+	if r.refID == refIDLocal {
+		return localMode
+	}
+	return unsynchronized
+}
 
 var _ clock.Explainer = (*Monitor)(nil)
 

@@ -38,6 +38,12 @@ func TestAbsenceOfChronydHasItsRemedy(t *testing.T) {
 			func(t *testing.T) string { return "unix://" + startDaemon(t, "").dir + "/run/chronyd.sock" },
 			[]string{unsynchronized},
 		},
+		"local mode": {
+			func(t *testing.T) string {
+				return "unix://" + startDaemon(t, "local stratum 8").dir + "/run/chronyd.sock"
+			},
+			[]string{"chronyd follows no source, only this host's clock (`local` in chrony.conf)", "`trust_local: true`"},
+		},
 		"synchronized": {
 			func(t *testing.T) string {
 				return "unix://" + startDaemon(t, "local stratum 1").dir + "/run/chronyd.sock"

@@ -116,7 +116,7 @@ func (a *poller) logSynchronized(r *report) {
 	case a.unsynced == 0:
 		a.unsynced = r.at
 	case !a.unsyncedLogged && r.at-a.unsynced >= a.options.silentAfter:
-		a.options.Log.Warn("This host's clock is not synchronized", "address", at, "remedy", unsynchronized)
+		a.options.Log.Warn("This host's clock is not synchronized", "address", at, "remedy", r.remedy())
 		a.unsyncedLogged = true
 	}
 }
