@@ -173,18 +173,23 @@ func TestDialTimesOutAtEachStep(t *testing.T) {
 	mute := reply(t, func(net.Conn) { <-stop })
 	silent := serve(t, ServerTLS(showing(id.cert), nil), func(http.ResponseWriter, *http.Request) { <-stop })
 	o := play(t, func(c *Conn) { <-c.Done() })
-	for name, o := range map[string]ClientOptions{
-		"before TLS":    {Address: mute, CAFile: id.certFile},
-		"after HTTP":    {Address: silent, CAFile: id.certFile},
-		"after welcome": o,
+	accepts := "the port accepts connections and sends nothing: another program listens there, a load server that hangs, or a firewall passes no data"
+	for name, c := range map[string]struct {
+		o    ClientOptions
+		hint string // of Dial
+	}{
+		"before TLS":    {ClientOptions{Address: mute, CAFile: id.certFile}, "TLS: no reply within 15s: " + accepts},
+		"after TLS":     {ClientOptions{Address: silent, CAFile: id.certFile}, "HTTP: no reply within 15s: the port accepts"},
+		"after welcome": {o, ""},
 	} {
+		o := c.o
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errNoReply)
 		client, err := Dial(ctx, o)
 		if err == nil { // it has sent Welcome, and replies to no request
 			_, err = client.Open(ctx, Open{}, nil)
 			client.Close()
-		} else if !strings.Contains(err.Error(), "is a load server listening there, and does a firewall pass this TCP port?") {
-			t.Errorf("%s: no hint: %v", name, err)
+		} else if !strings.Contains(err.Error(), c.hint) {
+			t.Errorf("%s: %v, want %q", name, err, c.hint)
 		}
 		if !errors.Is(err, errNoReply) || !strings.Contains(err.Error(), o.Address) {
 			t.Errorf("%s: %v", name, err)

@@ -52,7 +52,10 @@ func (e *phaseError) Unwrap() error { return e.err }
 // explain adds the address and, if known, a remedy.
 func explain(ctx context.Context, address string, err error) error {
 	if ctx.Err() != nil && !errors.As(err, new(*Refusal)) {
-		err = context.Cause(ctx)
+		phase, isPhase := errors.AsType[*phaseError](err)
+		if err = context.Cause(ctx); isPhase {
+			err = &phaseError{phase.step, err}
+		}
 	}
 	if hint := hint(err); hint != "" {
 		err = fmt.Errorf("%w: %s", err, hint)
@@ -81,6 +84,8 @@ func hint(err error) string {
 		return "is a load server listening on this port?"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EACCES):
 		return "the host is down, a route to it is missing, or a firewall rejects the port: `ip route get` shows the route"
+	case errors.Is(err, errNoReply) && errors.As(err, new(*phaseError)):
+		return "the port accepts connections and sends nothing: another program listens there, a load server that hangs, or a firewall passes no data"
 	case errors.Is(err, errNoReply), errors.Is(err, os.ErrDeadlineExceeded):
 		return "is a load server listening there, and does a firewall pass this TCP port?"
 	case errors.As(err, new(*phaseError)) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
