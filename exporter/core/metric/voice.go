@@ -10,7 +10,7 @@ var (
 	})
 	VoiceRError = Family(Desc{
 		Name: "oneway_voice_error_bound_r_factor", Kind: Gauge, Labels: perVoice,
-		Help:   "Error bound of R caused by the error bound of the one-way delay, and by packets whose outcome or delay is not known: the largest change of R within that bound, if all of these packets were played, or all were lost in a row.",
+		Help:   "Error bound of R caused by the error bound of the one-way delay, and by packets whose outcome or delay is not known: the largest change of R within that bound, if all of these packets were played, or all were lost in a row. It does not include what a change of the clocks' offset in the window does to the playout buffer.",
 		Absent: "Where oneway_voice_r_factor is absent.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
 	})
