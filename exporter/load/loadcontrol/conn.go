@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/net/tcpsocket"
 )
@@ -242,9 +243,17 @@ func (c *Conn) read() {
 			err = c.take(e)
 		}
 		if err != nil {
+			c.tellViolation(err)
 			c.end(err)
 			return
 		}
+	}
+}
+
+// tellViolation sends the client why its message ends the connection; otherwise it would only see that the load server has closed it.
+func (c *Conn) tellViolation(err error) {
+	if !c.client && errors.Is(err, ErrProtocol) && c.limitWrite(err) {
+		_ = c.write(&Message{Refusal: Reject("%s", errtext.Words(err))}, nil) // err is the reason of the end in any case
 	}
 }
 

@@ -279,6 +279,29 @@ func TestProtocolViolationsEndTheConnection(t *testing.T) {
 	}
 }
 
+// TestClientLearnsWhichMessageWasInvalid: such as a client of another version, or of another maker.
+func TestClientLearnsWhichMessageWasInvalid(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"open":{"traffic":"udp","future":1}}`:  `unknown field "future"`,
+		`{"open":{"bytes":9223372036854775808}}`: "cannot unmarshal number 9223372036854775808",
+		`{"welcome":{"limits":{}}}`:              "welcome from the wrong end",
+		"{}":                                     "message has 0 parts, want exactly one",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, loadServer, _ := pair(t)
+			go client.nc.Write(frame([]byte(message), 0))
+			ended(t, client, time.Second)
+			refusal, ok := errors.AsType[*Refusal](client.Err())
+			if !ok || refusal.Reason != BadRequest || !strings.Contains(refusal.Detail, want) {
+				t.Errorf("%s: the client has %v", message, client.Err())
+			}
+			if ended(t, loadServer, time.Second); !errors.Is(loadServer.Err(), ErrProtocol) {
+				t.Errorf("%s: the load server has %v", message, loadServer.Err())
+			}
+		})
+	}
+}
+
 func TestTruncatedFrameIsALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := raw(t, true)
