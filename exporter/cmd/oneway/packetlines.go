@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 )
 
@@ -49,7 +50,7 @@ func printPackets(out io.Writer, packets *record.Stream[record.Packet]) (stop fu
 	}
 }
 
-// packetLine is "seq 3  forward 1.234 ms  reverse 1.200 ms  round trip 2.434 ms".
+// packetLine is "seq 3  forward 1.234 ms ± 0.056 ms  reverse 1.200 ms ± 0.056 ms  round trip 2.434 ms".
 func packetLine(p *record.Packet) string {
 	if p.Outcome == record.Lost {
 		return fmt.Sprintf("seq %d  lost", p.Seq)
@@ -58,11 +59,10 @@ func packetLine(p *record.Packet) string {
 	if p.Outcome == record.Late {
 		line += "  late, counted as lost"
 	}
-	if p.Forward.OK() {
-		line += "  forward " + unit.Milliseconds(p.Forward.Value.Seconds())
-	}
-	if p.Reverse.OK() {
-		line += "  reverse " + unit.Milliseconds(p.Reverse.Value.Seconds())
+	for i, d := range []sample.Delay{p.Forward, p.Reverse} {
+		if d.OK() {
+			line += fmt.Sprintf("  %s %s %s", sample.Direction(i), unit.Milliseconds(d.Value.Seconds()), unit.MillisecondsLimit(d.Bound.Seconds()))
+		}
 	}
 	if trip, known := p.RoundTrip(); known {
 		line += "  round trip " + unit.Milliseconds(trip.Seconds())

@@ -16,15 +16,15 @@ func TestPacketHasALineWithWhatIsKnown(t *testing.T) {
 		return sample.Stamp{At: instant.FromUnix(1_780_000_000, 0).Add(time.Duration(ms) * time.Millisecond), Origin: sample.Kernel}
 	}
 	answered := record.Packet{Packet: sample.Packet{Seq: 3, T1: at(0), T2: at(10), T3: at(11), T4: at(31)}}
-	answered.Forward = sample.Delay{Value: 10 * time.Millisecond, Reason: sample.OK}
-	answered.Reverse = sample.Delay{Value: 20 * time.Millisecond, Reason: sample.OK}
+	answered.Forward = sample.Delay{Value: 10 * time.Millisecond, Bound: 250 * time.Microsecond, Reason: sample.OK}
+	answered.Reverse = sample.Delay{Value: 20 * time.Millisecond, Bound: 250 * time.Microsecond, Reason: sample.OK}
 	withoutClock, late := answered, answered
 	withoutClock.Forward.Reason, withoutClock.Reverse.Reason = sample.NoClock, sample.NoClock
 	late.Outcome = record.Late
 	for want, p := range map[string]record.Packet{
-		"seq 3  forward 10.000 ms  reverse 20.000 ms  round trip 30.000 ms":                        answered,
-		"seq 3  round trip 30.000 ms":                                                              withoutClock,
-		"seq 3  late, counted as lost  forward 10.000 ms  reverse 20.000 ms  round trip 30.000 ms": late,
+		"seq 3  forward 10.000 ms ± 0.251 ms  reverse 20.000 ms ± 0.251 ms  round trip 30.000 ms": answered,
+		"seq 3  round trip 30.000 ms": withoutClock,
+		"seq 3  late, counted as lost  forward 10.000 ms ± 0.251 ms  reverse 20.000 ms ± 0.251 ms  round trip 30.000 ms": late,
 		"seq 7  lost": {Outcome: record.Lost, Packet: sample.Packet{Seq: 7, T1: at(0)}},
 	} {
 		if got := packetLine(&p); got != want {
