@@ -1,12 +1,14 @@
 package stamp
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // TestStatusHasTheMedianOfEachDelay: a reader compares the three figures.
@@ -45,6 +47,36 @@ func TestStatusWithoutAMedianHasNoRoundTrip(t *testing.T) {
 	for _, r := range append([]probe.Result{{}}, v.results()...) {
 		if r.Quantity == "round trip" {
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestStatusHasTheLossOfRoundTripsIfADirectionHasNone: a reader of the page sees the loss of a stateless reflector, too.
+func TestStatusHasTheLossOfRoundTripsIfADirectionHasNone(t *testing.T) {
+	for _, c := range []struct {
+		forward, reverse bool // whether the loss of the direction is known
+		want             map[string]float64
+	}{
+		{false, false, map[string]float64{"": 0.25}},
+		{true, false, map[string]float64{"forward": 0.2, "": 0.25}},
+		{true, true, map[string]float64{"forward": 0.2, "reverse": 0.1}},
+	} {
+		f := newSessionFixture(t, 20*us, nil)
+		f.bring(time.Millisecond, time.Millisecond)
+		f.account.RoundTripsReceived = 30
+		f.closed()
+		v := f.told()
+		v.window.lossRatio = ledger.OptionalOf(0.25, true)
+		v.window.directions[sample.Forward].lossRatio = ledger.OptionalOf(0.2, c.forward)
+		v.window.directions[sample.Reverse].lossRatio = ledger.OptionalOf(0.1, c.reverse)
+		got := map[string]float64{}
+		for _, r := range v.results() {
+			if r.Quantity == "loss" {
+				got[r.Direction] = *r.Numbers[0].Value
+			}
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("forward known %t, reverse %t: %v, want %v", c.forward, c.reverse, got, c.want)
 		}
 	}
 }
