@@ -119,7 +119,7 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 		},
 		{
 			"a message of the load server", func(s *freeClient) { s.send(loadcontrol.Message{Opened: &loadcontrol.Opened{}}) },
-			[6]string{"end", "end", "end", "end", "end", "end"},
+			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
 			"a message of the server's traffic", func(s *freeClient) { s.send(traffic("started", udptraffic.Started{ID: 1})) },
@@ -129,19 +129,19 @@ func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 			"announced records", func(s *freeClient) {
 				_, _ = s.conn.Write(append([]byte{0, 0, 0, 24, 0, 16, 0, 0}, `{"traffic":{"name":"cancel"}}`[:24]...))
 			},
-			[6]string{"end", "end", "end", "end", "end", "end"},
+			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
 			"records", func(s *freeClient) {
 				s.frame([]byte(`{"traffic":{"name":"cancel","body":{"id":1}}}`), bytes.Repeat([]byte{1}, 64))
 			},
-			[6]string{"end", "end", "end", "end", "end", "end"},
+			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{"two messages in one", func(s *freeClient) {
 			m := opening()
 			m.Close = &loadcontrol.Close{}
 			s.send(m)
-		}, [6]string{"end", "end", "end", "end", "end", "end"}},
+		}, [6]string{ended, ended, ended, ended, ended, ended}},
 		{
 			"close", func(s *freeClient) { s.send(loadcontrol.Message{Close: &loadcontrol.Close{}}) },
 			[6]string{"end", "end", "end", "end", "end", "end"},

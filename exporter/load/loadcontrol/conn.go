@@ -47,7 +47,7 @@ const (
 )
 
 // Conn is one end of the connection, after the upgrade. It ends itself if the peer violates the
-// protocol or sends Close; Done is then closed at once, and Err returns the reason. Its methods are
+// protocol or sends Close; Done is then closed at once (a load server first tells a violation), and Err returns the reason. Its methods are
 // safe for concurrent use.
 type Conn struct {
 	nc            net.Conn
@@ -250,10 +250,15 @@ func (c *Conn) read() {
 	}
 }
 
-// tellViolation sends the client why its message ends the connection; otherwise it would only see that the load server has closed it.
+// tellViolation sends the client why its message ends the connection; otherwise it would only see that the load server has closed it. It
+// discards what the client sends until it closes, as Refuse does, for lastWriteTimeout at most.
 func (c *Conn) tellViolation(err error) {
-	if !c.client && errors.Is(err, ErrProtocol) && c.limitWrite(err) {
-		_ = c.write(&Message{Refusal: Reject("%s", errtext.Words(err))}, nil) // err is the reason of the end in any case
+	if c.client || !errors.Is(err, ErrProtocol) || !c.limitWrite(err) {
+		return
+	}
+	if c.write(&Message{Refusal: Reject("%s", errtext.Words(err))}, nil) == nil {
+		_ = c.nc.SetReadDeadline(time.Now().Add(lastWriteTimeout))
+		_, _ = io.Copy(io.Discard, c.in) // err is the reason of the end in any case
 	}
 }
 
