@@ -2,6 +2,7 @@ package gpsd
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,6 +99,15 @@ func TestPauseBetweenAttemptsDoublesUpToItsLimit(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAbsentGpsdHasItsRemedy(t *testing.T) {
+	inTestbed(t, Options{}, func(d *daemon) { d.down = true }, func(b *testbed) {
+		synctest.Wait()
+		if got, want := b.client.Status().Reason, "connection refused: is gpsd running there? `systemctl start gpsd`"; !strings.HasSuffix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }
 
 func TestGpsdThatClosesAtOnceIsRetriedAtTheMaximumPause(t *testing.T) {

@@ -3,11 +3,11 @@ package gpsd
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,7 +83,7 @@ func (d *daemon) dial(context.Context) (net.Conn, error) {
 	defer d.mu.Unlock()
 	d.dialed = append(d.dialed, time.Now())
 	if d.down {
-		return nil, errors.New("connection refused")
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
 	here, there := net.Pipe()
 	d.peer = there

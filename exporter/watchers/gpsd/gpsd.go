@@ -23,12 +23,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
@@ -142,6 +144,9 @@ func (c *Client) follow(ctx context.Context) {
 // ended.
 func (c *Client) connect(ctx context.Context) (answered bool, err error) {
 	conn, err := c.options.dial(ctx)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		err = fmt.Errorf("%w: is gpsd running there? `systemctl start gpsd`", err)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"runtime"
 	"time"
@@ -42,7 +43,7 @@ func (linux) open(path string, clear bool) (device, error) {
 	// Non-blocking, so that the open of another kind of file does not block.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("pps: open %s: %w", path, err)
+		return nil, fmt.Errorf("pps: open %s: %w%s", path, err, openRemedy(err))
 	}
 	d := &pulseDevice{fd: fd, path: path, clear: clear}
 	if err := d.check(); err != nil {
@@ -50,6 +51,17 @@ func (linux) open(path string, clear bool) (device, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// openRemedy is what to do if the device cannot be opened, after a separator; empty if that is not known.
+func openRemedy(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ": is the driver loaded (pps-ldisc by gpsd or ldattach, or pps-gpio), and is this the right name? `ls /dev/pps*` lists the devices"
+	case errors.Is(err, fs.ErrPermission):
+		return ": the agent's user needs a group that may read it: see its unit and the udev rules of chrony-config"
+	}
+	return ""
 }
 
 // check checks that the device timestamps the edge and can be waited for. The active edges (PPS_GETPARAMS) are set by other

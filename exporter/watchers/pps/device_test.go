@@ -3,6 +3,7 @@ package pps
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -108,8 +109,11 @@ func TestOtherDevicesAreNotOpened(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, err := (linux{}).open("/dev/no-such-pps", false); !errors.Is(err, unix.ENOENT) {
+	if _, err := (linux{}).open("/dev/no-such-pps", false); !errors.Is(err, unix.ENOENT) || !strings.HasSuffix(err.Error(), "`ls /dev/pps*` lists the devices") {
 		t.Errorf("no device: %v", err)
+	}
+	if got := openRemedy(fmt.Errorf("%w", unix.EACCES)); !strings.Contains(got, "group that may read it") {
+		t.Errorf("no permission: %q", got)
 	}
 }
 
