@@ -25,6 +25,9 @@ func printedHelp(t *testing.T, args ...string) string {
 
 func TestHelpListsEachCommandInOneLine(t *testing.T) {
 	main, tests := printedHelp(t), printedHelp(t, "test")
+	if strings.Contains(main, "--help-man") { // kingpin's own page, which `oneway man` replaces
+		t.Errorf("the help names --help-man:\n%s", main)
+	}
 	for _, c := range application().Model().FlattenedCommands() {
 		if c.Hidden {
 			continue

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -90,7 +91,7 @@ func application() *kingpin.Application {
 		UsageWriter(helpWriter{os.Stdout})
 	identify()
 	app.Version(version.Print("oneway"))
-	app.HelpFlag.Short('h')
+	app.HelpFlag.Help("Show the help of the command.").Short('h')
 	for _, register := range []func(*kingpin.Application){
 		agentCommand, checkConfigCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand, versionCommand,
 	} {
@@ -132,6 +133,7 @@ func run(app *kingpin.Application, args []string) int {
 		_ = overview(helpWriter{os.Stdout}, app.Model()) // an error ends the process
 		return 0
 	}
+	args = withHelpFlag(args)
 	_, err := app.Parse(withSummaryFlag(args))
 	if err == nil {
 		return 0
@@ -141,4 +143,12 @@ func run(app *kingpin.Application, args []string) int {
 		return exitFailure
 	}
 	return exitUsage
+}
+
+// withHelpFlag replaces the command help, which in kingpin takes a wrong name for a failure, without the names that exist.
+func withHelpFlag(args []string) []string {
+	if args[0] == "help" {
+		return slices.Concat(args[1:], []string{"--help"})
+	}
+	return args
 }

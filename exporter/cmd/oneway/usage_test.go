@@ -25,6 +25,8 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"probe h --clock-bound 50us":    `--clock-bound is for --clock=static, and --clock is chrony`,
 		"probe h -c -1":                 `--count needs a value; one that begins with - is written --count=-1`,
 		"prob h":                        `"prob" is not a command; did you mean "probe"? the commands are agent, check-config, `,
+		"help prob":                     `"prob" is not a command; did you mean "probe"? `,
+		"help test nonsense":            `"nonsense" is not a command; the commands are agent, `,
 		"saturation h":                  `did you mean "test saturation"?`,
 		"everything":                    `"everything" is not a command; the commands are agent, `,
 		"probe h --intervall 20ms":      "--intervall is unknown; did you mean --interval? `oneway probe --help` has all flags",
@@ -38,9 +40,9 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"test tcp --json=summary":       "required argument 'host' not provided",
 		"test":                          "the command is incomplete; it must be one of test " + testKinds()[0].word + ", test " + testKinds()[1].word + ", test ",
 	} {
-		app := application().Terminate(nil)
-		_, err := app.Parse(withSummaryFlag(strings.Fields(args)))
-		if err == nil || !strings.Contains(explain(app, strings.Fields(args), err).Error(), want) {
+		app, fields := application().Terminate(nil), withHelpFlag(strings.Fields(args))
+		_, err := app.Parse(withSummaryFlag(fields))
+		if err == nil || !strings.Contains(explain(app, fields, err).Error(), want) {
 			t.Errorf("oneway %s: %v, want %q", args, err, want)
 		}
 	}
