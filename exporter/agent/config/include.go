@@ -2,7 +2,9 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,7 +78,13 @@ func (f *files) include(c *Config, depth int) {
 		if !c.Include.Has(key) {
 			key = "" // a single word
 		}
-		all, wrong := filesOf(c.Include.Path(name))
+		var all []string
+		var wrong string
+		if _, err := os.Stat(c.Include.Path(fixed(name))); errors.Is(err, fs.ErrNotExist) {
+			wrong = c.Include.nowhere(fixed(name))
+		} else {
+			all, wrong = filesOf(c.Include.Path(name))
+		}
 		if wrong == "" && depth == maxIncludeDepth {
 			wrong = fmt.Sprintf("this file is itself included, more than %d files deep", maxIncludeDepth-1)
 		}
@@ -156,12 +164,8 @@ func (f *files) move(to *Section, from Section) {
 // wrong.
 func filesOf(name string) (all []string, wrong string) {
 	if strings.ContainsAny(name, "*?[") {
-		fixed := name
-		for strings.ContainsAny(fixed, "*?[") {
-			fixed = filepath.Dir(fixed)
-		}
 		found, err := filepath.Glob(name)
-		if _, missing := os.Stat(fixed); missing != nil {
+		if _, missing := os.Stat(fixed(name)); missing != nil {
 			return nil, missing.Error()
 		}
 		if err != nil {
@@ -183,6 +187,14 @@ func filesOf(name string) (all []string, wrong string) {
 		}
 	}
 	return all, ""
+}
+
+// fixed is a name, or the directory above its first pattern.
+func fixed(name string) string {
+	for strings.ContainsAny(name, "*?[") {
+		name = filepath.Dir(name)
+	}
+	return name
 }
 
 // hidden reports whether a file is one of an editor, or of a volume of Kubernetes.

@@ -88,11 +88,11 @@ func TestErrorsOfSeveralFilesNameTheirPlaces(t *testing.T) {
 	}{
 		"missing": {
 			map[string]string{"main.yml": "include: a.yml\npaths: []"},
-			`D/main.yml:1:10: include is "a.yml"; open D/a.yml: no such file or directory`,
+			`D/main.yml:1:10: include is "a.yml"; D/a.yml does not exist (relative names begin at the directory of main.yml)`,
 		},
 		"missing directory of a pattern": {
 			map[string]string{"main.yml": "include: ['a/*.yml']\npaths: []"},
-			`D/main.yml:1:11: include[0] is "a/*.yml"; stat D/a: no such file or directory`,
+			`D/main.yml:1:11: include[0] is "a/*.yml"; D/a does not exist (relative names begin at the directory of main.yml)`,
 		},
 		"truncated": {
 			map[string]string{"main.yml": "include: conf.d\npaths: []", "conf.d/a.yml": "", "conf.d/b.yml": "\ufeff\n", "conf.d/c.yml": "# none\n", "conf.d/d.yml": "{}"},
