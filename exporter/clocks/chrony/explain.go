@@ -58,9 +58,9 @@ const (
 // String is the remedy.
 func (a advice) String() string {
 	return [...]string{
-		absent:   "is chronyd running? `systemctl start chrony`, or `apt-get install chrony`",
+		absent:   "is chronyd running? `systemctl start chronyd`, or install the package chrony",
 		denied:   "chronyd's socket permits no access: run as root or as chronyd's user, or remove `cmdport 0` from chrony.conf",
-		silent:   "chronyd does not reply: `systemctl restart chrony`; for an address of another host, `cmdallow` in its chrony.conf",
+		silent:   "chronyd does not reply: `systemctl restart chronyd`; for an address of another host, `cmdallow` in its chrony.conf",
 		unusable: "chronyd gives no usable reply",
 	}[a]
 }

@@ -28,11 +28,11 @@ func TestAbsenceOfChronydHasItsRemedy(t *testing.T) {
 	}{
 		"none": {
 			func(t *testing.T) string { return "unix://" + filepath.Join(t.TempDir(), "chronyd.sock") },
-			[]string{"is chronyd running? `systemctl start chrony`, or `apt-get install chrony`; tried unix:///", "chronyd.sock: no such file or directory"},
+			[]string{"is chronyd running? `systemctl start chronyd`, or install the package chrony; tried unix:///", "chronyd.sock: no such file or directory"},
 		},
 		"mute": {
 			func(*testing.T) string { return "udp://" + mute.LocalAddr().String() },
-			[]string{"chronyd does not reply: `systemctl restart chrony`", "; tried " + "udp://" + mute.LocalAddr().String() + ": no reply in 500ms"},
+			[]string{"chronyd does not reply: `systemctl restart chronyd`", "; tried " + "udp://" + mute.LocalAddr().String() + ": no reply in 500ms"},
 		},
 		"unsynchronized": {
 			func(t *testing.T) string { return "unix://" + startDaemon(t, "").dir + "/run/chronyd.sock" },
@@ -89,10 +89,10 @@ func TestReasonOfSeveralAddressesIsTheOneThatTellsMost(t *testing.T) {
 	}
 	gone, closed := &queryError{unreachable, os.ErrNotExist}, &queryError{unreachable, syscall.ECONNREFUSED}
 	for want, errs := range map[string][]error{
-		"is chronyd running?":                                {gone, closed, &queryError{unreachable, syscall.EADDRNOTAVAIL}},
-		"or remove `cmdport 0` from chrony.conf":             {&queryError{unreachable, syscall.EACCES}, closed, closed},
-		"chronyd does not reply: `systemctl restart chrony`": {gone, &queryError{timeout, os.ErrDeadlineExceeded}, closed},
-		"chronyd gives no usable reply":                      {gone, &queryError{refused, os.ErrInvalid}, closed},
+		"is chronyd running?":                                 {gone, closed, &queryError{unreachable, syscall.EADDRNOTAVAIL}},
+		"or remove `cmdport 0` from chrony.conf":              {&queryError{unreachable, syscall.EACCES}, closed, closed},
+		"chronyd does not reply: `systemctl restart chronyd`": {gone, &queryError{timeout, os.ErrDeadlineExceeded}, closed},
+		"chronyd gives no usable reply":                       {gone, &queryError{refused, os.ErrInvalid}, closed},
 	} {
 		got, _ := explain(addresses, errs)
 		if !strings.Contains(got, want) || !strings.Contains(got, "tried unix:///run/chrony/chronyd.sock: ") || !strings.Contains(got, ", udp://127.0.0.1:323: ") {
