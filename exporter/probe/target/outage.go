@@ -50,7 +50,7 @@ func (t *Target) LogPort(port uint16) {
 	defer t.mu.Unlock()
 	if o := t.outage; o != nil && o.present && o.logged && !o.port {
 		o.port = true
-		t.Log().Info("The path has no replies and sends from another source port: a NAT or a firewall may have a wrong entry for the previous one; further changes are not logged",
+		t.Log().Info("The path has no replies and sends from another source port, in case a NAT or a firewall has a wrong entry for the previous one; further changes are not logged",
 			"peer", t.path.Peer, "port", port)
 	}
 }
