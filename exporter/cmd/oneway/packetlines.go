@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/record"
@@ -55,17 +56,17 @@ func packetLine(p *record.Packet) string {
 	if p.Outcome == record.Lost {
 		return fmt.Sprintf("seq %d  lost", p.Seq)
 	}
-	line := fmt.Sprintf("seq %d", p.Seq)
+	parts := []string{fmt.Sprintf("seq %d", p.Seq)}
 	if p.Outcome == record.Late {
-		line += "  late, counted as lost"
+		parts = append(parts, "late, counted as lost")
 	}
 	for i, d := range []sample.Delay{p.Forward, p.Reverse} {
 		if d.OK() {
-			line += fmt.Sprintf("  %s %s %s", sample.Direction(i), unit.Milliseconds(d.Value.Seconds()), unit.MillisecondsLimit(d.Bound.Seconds()))
+			parts = append(parts, fmt.Sprintf("%s %s %s", sample.Direction(i), unit.Milliseconds(d.Value.Seconds()), unit.MillisecondsLimit(d.Bound.Seconds())))
 		}
 	}
 	if trip, known := p.RoundTrip(); known {
-		line += "  round trip " + unit.Milliseconds(trip.Seconds())
+		parts = append(parts, "round trip "+unit.Milliseconds(trip.Seconds()))
 	}
-	return line
+	return strings.Join(parts, "  ")
 }
