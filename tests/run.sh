@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test of the repository, and at the end each failed test once more, alone (tests/results): one that passes
-# then is flaky, and build/flaky has its first output. More than three flaky tests fail the run, as does a skip that is
+# then is flaky, unless the machine stood still meanwhile, and build/flaky has its first output. More than three flaky tests fail the run, as does a skip that is
 # not in tests/expected-skips.txt. The failures are at the end of the output; build/test.json has the complete output.
 set -uo pipefail
 cd "$(dirname "$0")/.."

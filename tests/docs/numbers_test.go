@@ -30,6 +30,7 @@ import (
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/helper"
+	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/stamp/ledger"
 )
@@ -104,6 +105,10 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{metrics, fmt.Sprintf("differs by more than %g ppm from", 1e6*number(t, "exporter/estimate/ppsfit", "threshold"))},
 
 		{metrics, fmt.Sprintf("decided fewer than %d packets", voice.MinPackets)},
+		{metrics, "could change the quantile by more than " + say(t, map[float64]string{10: "a tenth"}, number(t, "exporter/estimate/delay", "tolerated")) + " of the median"},
+		{meshDoc, say(t, words, int(number(t, "exporter/agent/config", "maxIncludeDepth"))) + " deep in all"},
+		{security, fmt.Sprintf("until its session ends, at most %g h", link.MaxHold.Hours())},
+		{security, fmt.Sprintf("packets, with %d bytes each", stream.LoadServerMemory)},
 		{"grafana-dashboards/dashboards/path.json", fmt.Sprintf("fewer than %d packets per window", voice.MinPackets)},
 		{metrics, few + " had a valid delay"},
 		{metrics, few + " were decided"},

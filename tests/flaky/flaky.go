@@ -1,5 +1,5 @@
 // Package flaky keeps the first output of flaky tests: of those that failed, and passed when they were run once more,
-// alone. All programs that run tests write to one directory, build/flaky, which CI keeps.
+// alone, except while the machine stood still. All programs that run tests write to one directory, build/flaky, which CI keeps.
 package flaky
 
 import (

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/serve/slareport"
 )
@@ -149,6 +151,9 @@ func TestRepliesOfProbeAreNoPaths(t *testing.T) {
 			}
 		}
 	})
+	if rule := "unless on (job, instance) " + metric.OnDemandSuccess.Name; !strings.Contains(rules.PathHost.Expr, rule) {
+		t.Errorf("%s has another rule than %q, which the report has", rules.PathHost.Name, rule)
+	}
 	o := slareport.Options{From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape}
 	if rows, err := slareport.Make(t.Context(), s, o, begin().AddDate(0, 1, 0)); err != nil || len(rows) != 1 || rows[0].Path != path {
 		t.Errorf("%+v, %v; want the path alone", rows, err)

@@ -238,7 +238,7 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 	for i, d := range []sample.Delay{p.Forward, p.Reverse} {
 		if d.OK() {
 			j.delays[i].add(d.Value, d.Bound)
-			j.disproved = j.disproved || d.Value < -d.Bound
+			j.disproved = j.disproved || d.ProvesFault()
 		}
 	}
 	if trip, ok := p.RoundTrip(); ok {

@@ -227,9 +227,7 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 		if d.Reason = Check(d.Bound, 0); d.OK() && d.Value.Abs() > Apart {
 			d.Reason = sample.ClocksApart
 		}
-		if d.OK() {
-			proof = d.Value < -d.Bound
-		}
+		proof = d.ProvesFault()
 	}
 	local, assumed := sent, e.Local.sent(sent)
 	if dir == sample.Reverse {

@@ -26,8 +26,8 @@ func Process() int64 {
 	return min(debug.SetMemoryLimit(-1), groups(os.DirFS("/")))
 }
 
-// Buffer is the size for a socket's receive buffer: most, or a sixteenth of the memory limit if that is less. The kernel
-// charges a full buffer to the process's control group, with its own overhead: twice the size.
+// Buffer is the size for a buffer that others can fill: most, or a sixteenth of the memory limit if that is less. The kernel
+// charges a full receive buffer of a socket to the process's control group, with its own overhead: twice the size.
 func Buffer(most int) int { return int(min(int64(most), Process()/16)) }
 
 // SetFromCgroups sets the Go runtime's limit to four fifths of the control groups' limit, if there is one and

@@ -27,9 +27,10 @@ is measured on demand (/probe) is no path: it has probe_success.`,
   or on (job, instance, path, probe)
   group by (job, instance, path, probe) ($probeUp)
 )
-unless on (job, instance) probe_success`, names{
+unless on (job, instance) $onDemand`, names{
 			"pathInfo": metric.PathInfo.Name,
 			"probeUp":  metric.ProbeUp.Name,
+			"onDemand": metric.OnDemandSuccess.Name,
 		}),
 	}
 	LowConfidenceRatio = Rule{

@@ -103,8 +103,8 @@ func All() []Reason {
 			Remedy: "The agent stopped or its configuration changed; the next run is not affected.",
 		},
 		{
-			Name: Configuration, Meaning: "a configured file cannot be used",
-			Remedy: "A configured file cannot be used: oneway check-config names it.",
+			Name: Configuration, Meaning: "a configured file cannot be used, or this host cannot perform what is configured",
+			Remedy: "A configured file cannot be used: oneway check-config names it. Or this host cannot perform what is configured, such as packets beyond its memory limit: the error says what.",
 		},
 		{
 			Name: Unreachable, Meaning: "no control connection",
@@ -135,7 +135,7 @@ func All() []Reason {
 			Remedy: "The host of the load server was suspended or too busy, or its process was stopped; the next run is not affected if that does not happen again.",
 		},
 		{
-			Name: TooLarge, Meaning: "no packet of its size passed the path, whose MTU is smaller or may be",
+			Name: TooLarge, Meaning: "no packet of its size passed the path, or none from some time on: its MTU, or the MTU of an interface, is smaller or may be",
 			Remedy: "Choose smaller packets: the error names the option, and the path's MTU if a router has reported it. `oneway test train` measures the MTU.",
 		},
 		{

@@ -112,6 +112,9 @@ type Delay struct {
 // OK reports whether the delay is defined.
 func (d Delay) OK() bool { return d.Reason == OK }
 
+// ProvesFault reports whether the delay is negative beyond its bound: no path has such a delay, so a clock is wrong by more than its bound.
+func (d Delay) ProvesFault() bool { return d.OK() && d.Value < -d.Bound }
+
 // RoundTrip is (T4-T1)-(T3-T2), in which clock offsets cancel. It needs all four timestamps. It is undefined if a clock was
 // stepped between two of them, and if a timestamp is wrong: a reflector does not send before it receives, nor keep a packet for longer
 // than until its reply arrives.

@@ -83,7 +83,7 @@ func newConn(nc net.Conn, early []byte, client bool) *Conn {
 		order: make(channelMutex, 1), inbox: make(chan event, inboxMessages), done: make(chan struct{}),
 	}
 	if client {
-		c.mostBytes = mostBytes(memlimit.Process())
+		c.mostBytes = uint32(memlimit.Buffer(MaxBytes))
 	}
 	c.received.Store(time.Now().UnixNano())
 	c.in = bufio.NewReader(io.MultiReader(bytes.NewReader(early), timedReader{c}))

@@ -5,8 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"math"
 	"net"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -73,10 +73,13 @@ func TestBadFramesAreRefused(t *testing.T) {
 }
 
 func TestFramesToAClientFitItsMemoryLimit(t *testing.T) {
-	for memory, want := range map[int64]uint32{math.MaxInt64: MaxBytes, 16 * MaxBytes: MaxBytes, 64 << 20: 4 << 20} {
-		if got := mostBytes(memory); got != want {
-			t.Errorf("with a memory limit of %d bytes: %d, want %d", memory, got, want)
-		}
+	client, _ := net.Pipe()
+	defer client.Close()
+	before := debug.SetMemoryLimit(64 << 20)
+	limited := newConn(client, nil, true)
+	debug.SetMemoryLimit(before)
+	if got := limited.mostBytes; got != 4<<20 {
+		t.Errorf("with a memory limit of 64 MiB: %d, want 4 MiB", got)
 	}
 	var buf []byte
 	c := readsFrom(bytes.NewReader(append(frame([]byte(`{"traffic":{"name":"x"}}`), 1001), make([]byte, 1001)...)))

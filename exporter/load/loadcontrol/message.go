@@ -349,13 +349,10 @@ const frameHeaderBytes = 8
 const (
 	// MaxMessageBytes of JSON; a plan of about 600 segments fits.
 	MaxMessageBytes = 64 << 10
-	// MaxBytes of binary data: 32 for each of 4 Mi packets. A client takes a sixteenth of its memory limit if that is less.
+	// MaxBytes of binary data: 32 for each of 4 Mi packets. A client takes memlimit.Buffer of it: a load server must not end it, with all its other
+	// measurements.
 	MaxBytes = 128 << 20
 )
-
-// mostBytes returns the most binary data of a frame to a client with a memory limit: a load server must not end it, with all its other
-// measurements.
-func mostBytes(memory int64) uint32 { return uint32(min(MaxBytes, memory/16)) }
 
 // frameTime is the timeout of the message of a frame, and of each partBytes of its binary data: at
 // least 4 kb/s.

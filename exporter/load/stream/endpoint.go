@@ -245,10 +245,10 @@ type rejection struct {
 }
 
 // rejectionAge is the age up to which an ICMP error is the reason of a silent path: several times the second between the messages that
-// a Linux host sends to one address (icmp_ratelimit).
+// a Linux host sends to one address (icmp_ratelimit), and less than the silence that ends a session.
 const rejectionAge = 5 * time.Second
 
-// Rejected returns the last ICMP error of a packet to the addresses of Hello, a tstamp.ICMPError. Without one of late it is nil.
+// Rejected returns the last ICMP error of a packet to the addresses of HelloAny, a tstamp.ICMPError. Without one of late it is nil.
 func (s *Session) Rejected() error {
 	if r := s.rejected.Load(); r != nil && sched.Now()-r.at <= rejectionAge {
 		return r.err

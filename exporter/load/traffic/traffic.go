@@ -129,7 +129,7 @@ type Host interface {
 	// ConsumeRate calls consume with the token's bucket of a direction, common to all its sessions, for
 	// traffic of a duration from now on. It must be called for all traffic; if the token has no rate, it
 	// does not call consume. The error of consume is the detail of the refusal. A token that was revoked is refused, and its session
-	// ends; so is traffic that has to wait for a rate that was lowered after the client was told its limits.
+	// ends. Traffic that has to wait for a rate that was lowered after the client was told its limits is refused; the traffic type ends its session.
 	ConsumeRate(d sample.Direction, duration time.Duration, consume Consume) *loadcontrol.Refusal
 	// CountBytes counts the bytes of payload and of headers from IP up. Call it at the end of traffic with
 	// a ConsumeRate of some duration: if that ends early, only these bytes count for the token's rate.

@@ -305,7 +305,7 @@ func (t *Target) LogFault(what Fault, err error) {
 		t.Log().Info("The path's fault is over", "fault", string(what))
 		return
 	// Errors of the resolver do not wrap their cause.
-	case !t.logged[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()):
+	case !t.logged[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()) && !strings.Contains(err.Error(), syscall.ENFILE.Error()):
 		if t.logged == nil {
 			t.logged = map[Fault]bool{}
 		}

@@ -12,7 +12,7 @@ const leastTried = 3
 
 // Oversized returns an error if no packet of the transfer passed the path because of its size, or perhaps because of it, or none from some
 // time on: then the transfer has no result, and the path need not be dead. key is the option with the size that one packet has more headers
-// than, such as packet_bytes with 0; a Plan with several sizes is judged by the largest packet. Nil: packets have passed.
+// than, such as packet_bytes with 0; a Plan with several sizes is judged by the largest packet. Nil: its size kept none back.
 func (t *Transfer) Oversized(key string, headers int) error {
 	size, damaged := 0, 0
 	for i := range t.Packets {
