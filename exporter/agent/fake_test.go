@@ -62,6 +62,14 @@ func (f *fakeType) New(env probe.Env, target probe.Target, decode func(...any) e
 	return &fakeProber{f: f, env: env, target: target}, nil
 }
 
+// tell passes an event on. Where nobody reads them, a prober that fails, and begins again every few milliseconds, must not block.
+func (f *fakeType) tell(event string) {
+	select {
+	case f.events <- event:
+	default:
+	}
+}
+
 type fakeProber struct {
 	f      *fakeType
 	env    probe.Env
@@ -79,7 +87,7 @@ func (p *fakeProber) Run(ctx context.Context) error {
 	p.f.mu.Lock()
 	panics, fails, lazy := p.f.panics[p.target.Path], p.f.fails[p.target.Path], p.f.lazy[p.target.Path]
 	p.f.mu.Unlock()
-	p.f.events <- "start " + p.target.Path
+	p.f.tell("start " + p.target.Path)
 	switch {
 	case panics:
 		panic("requested by the test")
@@ -97,7 +105,7 @@ func (p *fakeProber) Run(ctx context.Context) error {
 	p.f.mu.Lock()
 	p.f.causes[p.target.Path] = context.Cause(ctx)
 	p.f.mu.Unlock()
-	p.f.events <- "stop " + p.target.Path
+	p.f.tell("stop " + p.target.Path)
 	return nil
 }
 

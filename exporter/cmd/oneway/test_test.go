@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +27,7 @@ import (
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/exporter/probes/train"
 	"oneway.example/tests/documents"
+	"oneway.example/tests/freeport"
 )
 
 func TestProgressLineHasShareBytesAndTimeLeft(t *testing.T) {
@@ -199,12 +199,7 @@ func remoteEnd(t *testing.T) (address, pin, token string) {
 	if err := os.WriteFile(token, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = free.Addr().String()
-	free.Close()
+	address = freeport.Address(t)
 	f := &loadServerFlags{serveFlags: serveFlags{listen: []string{address}, clock: clockFlags{source: "none"}}}
 	f.options.TokensFile, f.options.StateDir = tokens, dir
 	ctx, cancel := context.WithCancel(t.Context())
