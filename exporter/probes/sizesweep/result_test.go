@@ -8,6 +8,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/stream"
+	"oneway.example/tests/precision"
 )
 
 // begin is an arbitrary time.
@@ -54,7 +55,7 @@ func segmentOf(rate int, d time.Duration) stream.Segment {
 	return Cell{PacketRate: rate, PacketBytes: 1000}.segment(d, 28)
 }
 
-func near(t *testing.T, what string, got, want, share float64) {
+func near(t precision.TB, what string, got, want, share float64) {
 	t.Helper()
 	if math.Abs(got-want) > share*math.Abs(want) {
 		t.Errorf("%s is %.6g, want %.6g", what, got, want)

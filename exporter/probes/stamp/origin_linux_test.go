@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp/ledger"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/await"
 	"oneway.example/tests/namespace"
+	"oneway.example/tests/standstill"
 )
 
 // TestPacketsOfAHostWithoutItsAddressAreSkipped: the address that packets leave from is removed and returns. Nothing is lost, and the
@@ -84,11 +86,13 @@ func TestPacketsOfAHostWithoutItsAddressAreSkipped(t *testing.T) {
 			if why, detail := v.failure(); v.peerError == nil || !strings.Contains(v.peerError.Error(), c.want) || why != lightreason.Unreachable {
 				t.Errorf("without the address: %v, %s, %s", v.peerError, why, detail)
 			}
+			judge, returned := standstill.Judging(t, standstill.Begin(t)), instant.Now() // a reply after the loss timeout is late
 			namespace.Do(t, pair.Local, func() { ip("address add " + c.address + " dev near nodad") })
 			replies(20)
 			if _, more, _ := p.counts(); more > lost {
-				t.Errorf("%d packets are lost after the address returned", more-lost)
+				judge.Measurement(returned, instant.Now()).Errorf("%d packets are lost after the address returned", more-lost)
 			}
+			judge.Conclude()
 		})
 	}
 }
