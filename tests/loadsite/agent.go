@@ -54,7 +54,7 @@ func (s *Site) AgentOn(t *testing.T, host *lab.Host, config string, more ...stri
 	if s.Mounts != "" {
 		args = append([]string{"nsenter", "--mount=" + s.Mounts}, args...)
 	}
-	a.Process = &Process{program.Start(t, host, args[0], args[1:]...)}
+	a.Process = &Process{Program: program.Start(t, host, args[0], args[1:]...)}
 	a.Serves(t, a.HTTP, AgentAddress)
 	t.Cleanup(func() {
 		if t.Failed() {

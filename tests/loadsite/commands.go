@@ -2,15 +2,18 @@ package loadsite
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/core/document"
+	paused "oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/probes/tcp"
 	"oneway.example/exporter/probes/tcpshort"
 	"oneway.example/exporter/probes/tcpsweep"
 	"oneway.example/tests/documents"
+	"oneway.example/tests/standstill"
 )
 
 // Result has the fields of `oneway test --json` and of reports that the tests use.
@@ -42,11 +45,24 @@ func (p *Process) Decode(t *testing.T, status int, result any) {
 	case <-time.After(2 * time.Minute):
 	}
 	if got := p.Wait(t); got != status {
+		p.ran(t)
 		t.Fatalf("%v ended with status %d, want %d\n%s%.2000s", p.Cmd.Args, got, status, &p.Stderr, p.Stdout.String())
 	}
 	documents.Valid(t, document.Test, []byte(p.Stdout.String()))
 	if err := json.Unmarshal([]byte(p.Stdout.String()), result); err != nil {
 		t.Fatalf("%v in %.2000s\n%s", err, p.Stdout.String(), &p.Stderr)
+	}
+}
+
+// ran ends the test if the client or the load server says that its host did not run, and this host stood still as long: the test cannot
+// tell.
+func (p *Process) ran(t *testing.T) {
+	t.Helper()
+	if p.watch == nil || !strings.Contains(p.Stderr.String(), "did not run for ") {
+		return
+	}
+	if still := p.watch.FoundFrom(p.begun); still.Longest >= paused.Limit*9/10 { // the two look at different moments
+		standstill.CannotTell(t, still, p.Stderr.String())
 	}
 }
 

@@ -13,16 +13,23 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/net/wire/loadfmt"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
+	"oneway.example/tests/standstill"
 	"oneway.example/tests/tcplog"
 )
 
 // Process is a program under test.
-type Process struct{ *program.Program }
+type Process struct {
+	*program.Program
+	// watch watches this host since begun; nil: an agent.
+	watch *standstill.Watch
+	begun instant.Time
+}
 
 // Site is a link with a load server at its server end.
 type Site struct {
@@ -40,6 +47,7 @@ type Site struct {
 	// Mounts is the file of the mount namespace of agents; empty: the host's.
 	Mounts string
 	binary string
+	watch  *standstill.Watch
 }
 
 // OverSlow is a site's link: Slow.
@@ -73,7 +81,7 @@ func New(t *testing.T, binary string, o lab.Options) *Site {
 // Between makes a site of two hosts, with the load server at an address of the second one.
 func Between(t *testing.T, binary string, client, server *lab.Host, at netip.Addr) *Site {
 	t.Helper()
-	s := &Site{Client: client, LoadServerHost: server, Dir: t.TempDir(), At: netip.AddrPortFrom(at, loadcontrol.DefaultPort), binary: binary}
+	s := &Site{Client: client, LoadServerHost: server, Dir: t.TempDir(), At: netip.AddrPortFrom(at, loadcontrol.DefaultPort), binary: binary, watch: standstill.Begin(t)}
 	s.TokenFile, s.TokensFile = filepath.Join(s.Dir, "token"), filepath.Join(s.Dir, "tokens")
 	out, err := exec.Command(binary, "token", "new", "--name=lab", "--file="+s.TokensFile).Output()
 	if err != nil {
@@ -90,7 +98,7 @@ func Between(t *testing.T, binary string, client, server *lab.Host, at netip.Add
 // Start starts `oneway` on a host.
 func (s *Site) Start(t *testing.T, host *lab.Host, args ...string) *Process {
 	t.Helper()
-	return &Process{program.Start(t, host, s.binary, args...)}
+	return &Process{program.Start(t, host, s.binary, args...), s.watch, instant.Now()}
 }
 
 // Test starts `oneway test` of a kind on the client, without an agent unless a flag gives its socket.

@@ -10,7 +10,8 @@ import (
 	"oneway.example/tests/flaky"
 )
 
-// maxReruns limits the reruns of one run. More failures have one cause, which is not chance.
+// maxReruns limits the reruns of one run. More failures have one cause, which is not chance. A failure while this machine stood still
+// does not count, nor does a test that cannot tell.
 const maxReruns = 10
 
 // rerun is a second run of a failed test, alone, or of a package that crashed or failed after its tests.
@@ -33,7 +34,10 @@ func (r *run) rerunFailed(execute func(command []string) ([]byte, error)) {
 		if command = append(command, again...); command == nil {
 			continue
 		}
-		if n++; n > maxReruns {
+		if again == nil && o.stoodStill() == 0 {
+			n++
+		}
+		if n > maxReruns {
 			return
 		}
 		o.rerun = &rerun{command: command}
