@@ -216,7 +216,21 @@ func (s *session[S]) Remote() string { return s.client.Remote().String() }
 
 // Perform lets the Kind perform the run.
 func (s *session[S]) Perform(ctx context.Context, r *loadtest.Run) error {
-	return Refused(s.test.Perform(ctx, s.traffic, r))
+	err := s.test.Perform(ctx, s.traffic, r)
+	if ended := s.endedBy(err); ended != nil && !errors.As(err, new(*loadtest.Failure)) {
+		return ended
+	}
+	return Refused(err)
+}
+
+// endedBy is the error of the session if the load server has ended it with a refusal, which the wait for a reply returns first, or Err;
+// else nil.
+func (s *session[S]) endedBy(err error) error {
+	refusal, ok := errors.AsType[*loadcontrol.Refusal](err)
+	if !ok || !runreason.Find(string(refusal.Reason)).Ends {
+		return nil
+	}
+	return &loadtest.Failure{Reason: string(refusal.Reason), Err: s.client.Ended(errors.New(refusal.Detail))}
 }
 
 // Account adds what the traffic sent.
@@ -239,8 +253,8 @@ func (s *session[S]) Done() <-chan struct{} { return s.client.Done() }
 // Err is why the control connection has ended.
 func (s *session[S]) Err() error {
 	err := s.client.Err()
-	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok && runreason.Find(string(refusal.Reason)).Ends {
-		return &loadtest.Failure{Reason: string(refusal.Reason), Err: s.client.Ended(errors.New(refusal.Detail))}
+	if ended := s.endedBy(err); ended != nil {
+		return ended
 	}
 	return s.client.Ended(err)
 }
