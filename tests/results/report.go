@@ -36,11 +36,11 @@ func (r *run) report(expected string, w io.Writer) (failed bool) {
 		if o.result == "skip" && o.name != "" && !may[o.name] && !o.saysSo() {
 			skipped[o.name] = true
 		}
-		if o.rerun != nil && o.rerun.flaky {
+		if o.flaky() {
 			count["flaky"]++
 			fmt.Fprintf(w, "\nFLAKY: %s passed when run alone: %s\nits first output, kept in %s:\n%s", o, strings.Join(o.rerun.command, " "), o.rerun.file, cut(o.output(), maxAgainLines))
 		}
-		if o.rerun != nil && o.rerun.passed && !o.rerun.flaky {
+		if o.rerun != nil && o.rerun.passed && o.stoodStill() > 0 {
 			fmt.Fprintf(w, "\n%s failed while this machine stood still for %v, and passed when run alone: %s\nits first output:\n%s", o,
 				o.stoodStill().Round(time.Millisecond), strings.Join(o.rerun.command, " "), cut(o.output(), maxAgainLines))
 			if o.name != "" {

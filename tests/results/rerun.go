@@ -20,8 +20,6 @@ type rerun struct {
 	result  *run
 	err     error // it did not run
 	passed  bool
-	// flaky: it passed, and no standstill of this machine explains the failure.
-	flaky bool
 	// file has the first output of a flaky test.
 	file string
 }
@@ -53,7 +51,6 @@ func (r *run) rerunFailed(execute func(command []string) ([]byte, error)) {
 			continue
 		}
 		o.rerun.passed = o.passesIn(o.rerun.result)
-		o.rerun.flaky = o.rerun.passed && o.stoodStill() == 0
 		if o.rerun.passed && o.crashed() {
 			r.all = append(r.all, o.endedOnlyIn(o.rerun.result)...)
 		}
@@ -151,6 +148,9 @@ func (o *entry) endedOnlyIn(r *run) []*entry {
 	})
 }
 
+// flaky reports whether it passed in a rerun, and no standstill of this machine explains the failure.
+func (o *entry) flaky() bool { return o.rerun != nil && o.rerun.passed && o.stoodStill() == 0 }
+
 // excused reports whether what failed passed in a rerun: of the package, of the test, or of each failed test of the package.
 func (o *entry) excused() bool {
 	owner := o.owner()
@@ -171,7 +171,7 @@ func (r *run) keepFlaky(dir, prefix string) error {
 		return err
 	}
 	for _, o := range r.all {
-		if o.rerun == nil || !o.rerun.flaky {
+		if !o.flaky() {
 			continue
 		}
 		text := fmt.Sprintf("stage: %s\nalone: %s\n\n%s", o.stage.title, strings.Join(o.rerun.command, " "), o.output())
