@@ -35,7 +35,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if err != nil || f.Error != "" || f.Received == nil || f.Clock.Reason != "ok" || f.Clock.Bound == 0 {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	got, err := stream.ParseReceived(records)
+	got, err := stream.ParseReceived(records, stream.MaxPackets)
 	if err != nil || len(got) != 100 {
 		t.Errorf("%d packets arrived, %v", len(got), err)
 	}
@@ -53,7 +53,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if err != nil || f.Error != "" || f.Sent == nil {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	back, err := stream.ParseSent(records)
+	back, err := stream.ParseSent(records, stream.MaxPackets)
 	if err != nil || len(back) != 100 {
 		t.Errorf("%d packets were sent, %v", len(back), err)
 	}

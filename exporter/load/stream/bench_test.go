@@ -55,8 +55,8 @@ func BenchmarkRecords(b *testing.B) {
 	for name, f := range map[string]func(){
 		"append sent":     func() { s = sent.AppendTo(s[:0]) },
 		"append received": func() { r = received.AppendTo(r[:0]) },
-		"parse sent":      func() { _, _ = ParseSent(s) },
-		"parse received":  func() { _, _ = ParseReceived(r) },
+		"parse sent":      func() { _, _ = ParseSent(s, MaxPackets) },
+		"parse received":  func() { _, _ = ParseReceived(r, MaxPackets) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -51,25 +51,25 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 		ReceivedPacket{Seq: math.MaxUint32, Stamp: sample.Stamp{At: math.MinInt64, Origin: sample.User}},
 		ReceivedPacket{Stamp: sample.Stamp{At: math.MaxInt64, Origin: sample.User}, PayloadBytes: math.MaxUint16})
 	b := sent.AppendTo(nil)
-	gotSent, err := ParseSent(b)
+	gotSent, err := ParseSent(b, MaxPackets)
 	if err != nil || !cmp.Equal(gotSent, sent.Packets) {
 		t.Errorf("sent, %v: %s", err, cmp.Diff(sent.Packets, gotSent))
 	}
 	c := received.AppendTo(nil)
-	gotReceived, err := ParseReceived(c)
+	gotReceived, err := ParseReceived(c, MaxPackets)
 	if err != nil || !cmp.Equal(gotReceived, received.Packets) {
 		t.Errorf("received, %v: %s", err, cmp.Diff(received.Packets, gotReceived))
 	}
 	t.Logf("%.1f bytes a packet sent, %.1f received", float64(len(b))/5002, float64(len(c))/5002)
 	for n := 0; n < len(b); n += 1 + len(b)/100 {
-		if _, err := ParseSent(b[:n]); err == nil {
+		if _, err := ParseSent(b[:n], MaxPackets); err == nil {
 			t.Fatalf("%d of %d bytes were parsed without an error", n, len(b))
 		}
 	}
-	if _, err := ParseReceived(append(c, 0)); err == nil {
+	if _, err := ParseReceived(append(c, 0), MaxPackets); err == nil {
 		t.Error("an extra byte was accepted")
 	}
-	if _, err := ParseSent(c); err == nil {
+	if _, err := ParseSent(c, MaxPackets); err == nil {
 		t.Error("records of a receiver were parsed as a sender's")
 	}
 }
@@ -77,11 +77,27 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 // The memory is bounded by a small multiple of the input, whatever it claims.
 func TestRecordsWithFalseCountsUseLittleMemory(t *testing.T) {
 	claim := []byte{sentVersion, 0xff, 0xff, 0xff, 0x01, 0, 0, 0, 0}
-	if allocated := testing.AllocsPerRun(100, func() { _, _ = ParseSent(claim) }); allocated > 1 {
+	if allocated := testing.AllocsPerRun(100, func() { _, _ = ParseSent(claim, MaxPackets) }); allocated > 1 {
 		t.Errorf("%v allocations", allocated)
 	}
-	if p, err := ParseSent(claim); err == nil || len(p) > 0 {
+	if p, err := ParseSent(claim, MaxPackets); err == nil || len(p) > 0 {
 		t.Errorf("%d packets, %v", len(p), err)
+	}
+}
+
+// The other end can make this one allocate memory for the planned packets, and no more.
+func TestRecordsOfMoreThanThePlanAreRefused(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const planned = 640
+	for n, want := range map[int]bool{planned: true, planned + 1: false} {
+		if p, err := ParseSent(someSent(rng, n).AppendTo(nil), planned); (err == nil) != want || want != (len(p) == n) {
+			t.Errorf("%d packets sent of %d: %d were parsed, %v", n, planned, len(p), err)
+		}
+	}
+	for n, want := range map[int]bool{planned + planned/64 + slack: true, planned + planned/64 + slack + 1: false} {
+		if p, err := ParseReceived(someReceived(rng, n).AppendTo(nil), planned); (err == nil) != want || want != (len(p) == n) {
+			t.Errorf("%d packets received of %d: %d were parsed, %v", n, planned, len(p), err)
+		}
 	}
 }
 
@@ -91,18 +107,18 @@ func FuzzParseRecords(f *testing.F) {
 	f.Add(someReceived(rng, 20).AppendTo(nil))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := ParseSent(b); err == nil {
+		if p, err := ParseSent(b, MaxPackets); err == nil {
 			s := Sent{Packets: p}
-			if again, err := ParseSent(s.AppendTo(nil)); err != nil || !cmp.Equal(again, p) {
+			if again, err := ParseSent(s.AppendTo(nil), MaxPackets); err != nil || !cmp.Equal(again, p) {
 				t.Errorf("sent %x: %v: %s", b, err, cmp.Diff(p, again))
 			}
 			if len(p) > len(b) {
 				t.Errorf("%d packets of %d bytes", len(p), len(b))
 			}
 		}
-		if p, err := ParseReceived(b); err == nil {
+		if p, err := ParseReceived(b, MaxPackets); err == nil {
 			r := Received{Packets: p}
-			if again, err := ParseReceived(r.AppendTo(nil)); err != nil || !cmp.Equal(again, p) {
+			if again, err := ParseReceived(r.AppendTo(nil), MaxPackets); err != nil || !cmp.Equal(again, p) {
 				t.Errorf("received %x: %v: %s", b, err, cmp.Diff(p, again))
 			}
 			if len(p) > len(b) {

@@ -74,7 +74,7 @@ func TestStreamPausesWithoutConsentAndResumesInItsPlan(t *testing.T) {
 	if got := r.Finish(t.Context(), 1500-withheld, testLimit); len(got.Packets) != 1500-withheld {
 		t.Errorf("%d of %d arrived", len(got.Packets), 1500-withheld)
 	}
-	if again, err := ParseSent(sent.AppendTo(nil)); err != nil || (&Sent{Packets: again}).Withheld() != withheld {
+	if again, err := ParseSent(sent.AppendTo(nil), MaxPackets); err != nil || (&Sent{Packets: again}).Withheld() != withheld {
 		t.Errorf("the records have %d withheld, %v", (&Sent{Packets: again}).Withheld(), err)
 	}
 }

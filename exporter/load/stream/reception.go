@@ -70,6 +70,9 @@ var (
 // headers.
 const slack = 1024
 
+// extra returns the number of entries for duplicates and damaged headers, of a stream with so many planned packets.
+func extra(planned int) int { return min(planned/64+slack, MaxPackets-planned) }
+
 // Expect begins the reception of a stream. It uses about 40 bytes of memory for each planned
 // packet.
 func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
@@ -82,7 +85,7 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 		seen: make([]uint64, (n+63)/64), changed: make(chan struct{}, 1),
 		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.Read(),
 	}
-	r.space = min(n/64+slack, MaxPackets-n)
+	r.space = extra(n)
 	r.received.Packets = make([]ReceivedPacket, 0, n+r.space)
 	if r.feedback = p.Feedback; r.feedback > 0 {
 		r.tally = &StatusCounter{}

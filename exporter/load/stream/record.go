@@ -207,11 +207,11 @@ func (s *Sent) AppendTo(b []byte) []byte {
 	return b
 }
 
-// ParseSent parses the format of Sent.AppendTo. It allocates at most about 16 times the length of b for
-// any b.
-func ParseSent(b []byte) ([]SentPacket, error) {
+// ParseSent parses the format of Sent.AppendTo, of a stream with so many planned packets. For any b it allocates memory for these, and
+// at most about 16 times the length of b.
+func ParseSent(b []byte, planned int) ([]SentPacket, error) {
 	r := reader{b: b}
-	packets := make([]SentPacket, r.begin(sentVersion, minSentBytes))
+	packets := make([]SentPacket, r.begin(sentVersion, minSentBytes, planned))
 	var due, step, wait int64
 	for i := range packets {
 		flags := r.oneByte()
@@ -260,11 +260,11 @@ func (r *Received) AppendTo(b []byte) []byte {
 	return b
 }
 
-// ParseReceived parses the format of Received.AppendTo. It allocates at most about 20 times the length of
-// b for any b.
-func ParseReceived(b []byte) ([]ReceivedPacket, error) {
+// ParseReceived parses the format of Received.AppendTo, of a stream with so many planned packets. For any b it allocates memory for
+// these with the extra entries of a Reception, and at most about 20 times the length of b.
+func ParseReceived(b []byte, planned int) ([]ReceivedPacket, error) {
 	r := reader{b: b}
-	packets := make([]ReceivedPacket, r.begin(receivedVersion, minReceivedBytes))
+	packets := make([]ReceivedPacket, r.begin(receivedVersion, minReceivedBytes, planned+extra(planned)))
 	var seq, at int64
 	var size uint16
 	for i := range packets {
@@ -298,14 +298,14 @@ type reader struct {
 	bad bool
 }
 
-// begin reads the version and the number of packets; least is the fewest bytes of a
+// begin reads the version and the number of packets, most at most; least is the fewest bytes of a
 // packet.
-func (r *reader) begin(version byte, least int) int {
+func (r *reader) begin(version byte, least, most int) int {
 	if r.oneByte() != version {
 		r.bad = true
 	}
 	n := r.uvarint()
-	if r.bad || n > MaxPackets || n > uint64(len(r.b)/least) {
+	if r.bad || n > uint64(most) || n > uint64(len(r.b)/least) {
 		r.bad = true
 		return 0
 	}

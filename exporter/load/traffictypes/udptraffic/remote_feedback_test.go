@@ -47,7 +47,7 @@ func TestOrdersDoNotExceedWhatWasAuthorized(t *testing.T) {
 	if err != nil || f.Error != "" || f.Sent == nil {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	sent, err := stream.ParseSent(records)
+	sent, err := stream.ParseSent(records, stream.MaxPackets)
 	if err != nil || len(sent) > x.Plan.Packets() || len(sent) != f.Sent.Planned {
 		t.Errorf("%d packets were sent of %d, %d told: %v", len(sent), x.Plan.Packets(), f.Sent.Planned, err)
 	}
@@ -93,7 +93,7 @@ func TestReportsAreFewerThanWhatIsReceived(t *testing.T) {
 	if err != nil || f.Error != "" {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	got, err := stream.ParseReceived(records)
+	got, err := stream.ParseReceived(records, stream.MaxPackets)
 	if err != nil || len(got) != len(sent.Packets) {
 		t.Errorf("%d of %d packets arrived, %v", len(got), len(sent.Packets), err)
 	}

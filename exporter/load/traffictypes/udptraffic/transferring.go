@@ -82,7 +82,7 @@ func (x *transferring) forward(sending, ctx context.Context) (*CarrierResult, er
 		return out, failed(sample.Forward, err)
 	}
 	out.Remote.After, out.Cut, out.Received = finished.Clock, finished.Error, finished.Received
-	if out.Received.Packets, err = stream.ParseReceived(records); err != nil {
+	if out.Received.Packets, err = stream.ParseReceived(records, x.Plan.Packets()); err != nil {
 		return out, failed(sample.Forward, err)
 	}
 	return out, nil
@@ -139,7 +139,7 @@ func (x *transferring) request(sending, ctx context.Context, to *stream.Receptio
 	}
 	out.Remote.After, out.Cut = finished.Clock, finished.Error
 	sent := finished.Sent
-	if sent.Packets, err = stream.ParseSent(records); err != nil {
+	if sent.Packets, err = stream.ParseSent(records, x.Plan.Packets()); err != nil {
 		return failed(sample.Reverse, err)
 	}
 	out.Sent = sent
