@@ -1,10 +1,16 @@
 package abuse
 
 import (
+	"bytes"
+	"context"
 	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
@@ -33,7 +39,7 @@ func (f *remoteEnd) enterRaw(bytes int64) rawClient {
 	}
 	f.t.Cleanup(func() { socket.Close() })
 	c := rawClient{v, socket}
-	c.send(loadfmt.AppendHello(nil, v.Reply.Session, 0))
+	c.send(loadfmt.AppendHello(nil, v.Reply.Session, 0, nil))
 	b := make([]byte, 2048)
 	if err := socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		f.t.Fatal(err)
@@ -64,7 +70,7 @@ func (c rawClient) send(b []byte) {
 func (c rawClient) settle() {
 	c.f.t.Helper()
 	before := c.f.r.Status().Discarded[stream.UnknownSession.String()]
-	c.send(loadfmt.AppendHello(nil, c.Reply.Session^1, 0))
+	c.send(loadfmt.AppendHello(nil, c.Reply.Session^1, 0, nil))
 	if !await.Within(20*time.Second, func() bool { return c.f.r.Status().Discarded[stream.UnknownSession.String()] > before }) {
 		c.f.t.Fatal("the load server does not count a packet of an unknown session")
 	}
@@ -114,7 +120,7 @@ func TestInvalidPacketsAreNotPartOfATransfer(t *testing.T) {
 	if err != nil || finished.Error != "" {
 		t.Fatalf("finished %+v, error %v", finished, err)
 	}
-	packets, err := stream.ParseReceived(records)
+	packets, err := stream.ParseReceived(records, stream.MaxPackets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,6 +192,81 @@ func (c rawClient) unknownPeerGreets(hello []byte, lasts time.Duration) {
 	}
 }
 
+// A client that has lost its address and forges hellos from there has no cookie that was sent there since: its stream pauses after 30 s, and
+// its session ends 10 s later. A client that returns the cookies keeps both.
+func TestStreamEndsForHellosWithoutTheirCookies(t *testing.T) {
+	const lasts = 45 * time.Second
+	forger, honest := startLoadServer(t, loadcontrol.Limits{}).enterRaw(1<<30), startLoadServer(t, loadcontrol.Limits{}).enterRaw(1<<30)
+	proved := instant.Now()
+	slow := reverse(1, int(lasts/(20*time.Millisecond)))
+	slow.Plan.Segments[0].Interval = 20 * time.Millisecond
+	for _, c := range []rawClient{forger, honest} {
+		if _, err := c.Start(t.Context(), slow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	over, stop := context.WithTimeout(t.Context(), 2*lasts)
+	defer stop()
+	greet := func(c rawClient, cookie func() []byte) {
+		for ctxtime.Sleep(over, 500*time.Millisecond) {
+			_, _ = c.socket.Write(loadfmt.AppendHello(nil, c.Reply.Session, loadfmt.KeepAlive, cookie()))
+		}
+	}
+	last := instant.Now() // of the forger's packets
+	var newest atomic.Pointer[[]byte]
+	running.Go(func() { greet(forger, func() []byte { return nil }) })
+	running.Go(func() {
+		greet(honest, func() []byte {
+			if c := newest.Load(); c != nil {
+				return *c
+			}
+			return nil
+		})
+	})
+	receive := func(c rawClient, each func(b []byte, h loadfmt.Header)) {
+		b := make([]byte, 2048)
+		for over.Err() == nil {
+			_ = c.socket.SetReadDeadline(time.Now().Add(time.Second))
+			n, err := c.socket.Read(b)
+			if h, bad := loadfmt.Parse(b[:n]); err == nil && bad == nil {
+				each(b[:n], h)
+			}
+		}
+	}
+	running.Go(func() {
+		receive(forger, func(_ []byte, h loadfmt.Header) {
+			if h.Type == loadfmt.Data {
+				last = instant.Now()
+			}
+		})
+	})
+	running.Go(func() {
+		receive(honest, func(b []byte, h loadfmt.Header) {
+			if h.Type == loadfmt.Challenge {
+				c := bytes.Clone(loadfmt.Cookie(b, h))
+				newest.Store(&c)
+			}
+		})
+	})
+	<-forger.Done()
+	ended := instant.Now()
+	finished, left, withheld := honest.sent()
+	stop()
+	running.Wait()
+	t.Logf("the forger's last packet %v after its proof, its session's end after %v: %v; the honest client: %d packets, %d withheld", last.Sub(proved), ended.Sub(proved), forger.Err(), len(left), len(withheld))
+	if after := last.Sub(proved); after < 25*time.Second || after > stream.CookieLasts+time.Second {
+		t.Errorf("the last packet to the forger %v after its proof, want %v at most", after, stream.CookieLasts)
+	}
+	if after := ended.Sub(proved); after < 35*time.Second || after > lasts || !strings.Contains(forger.Err().Error(), "has returned a cookie") {
+		t.Errorf("the forger's session ended after %v: %v; want 40 s and the cookie as the reason", after, forger.Err())
+	}
+	if finished.Error != "" || len(withheld) > 0 || len(left) != slow.Plan.Packets() {
+		t.Errorf("the client that returns the cookies: error %q, %d packets, %d withheld; want %d", finished.Error, len(left), len(withheld), slow.Plan.Packets())
+	}
+}
+
 // sent returns the end of the stream, and the packets of it that were sent and withheld.
 func (c rawClient) sent() (finished *udptraffic.Finished, left, withheld []stream.SentPacket) {
 	c.f.t.Helper()
@@ -193,7 +274,7 @@ func (c rawClient) sent() (finished *udptraffic.Finished, left, withheld []strea
 	if err != nil {
 		c.f.t.Fatal(err)
 	}
-	packets, err := stream.ParseSent(records)
+	packets, err := stream.ParseSent(records, stream.MaxPackets)
 	if err != nil {
 		c.f.t.Fatal(err)
 	}
@@ -235,7 +316,7 @@ func TestStreamWaitsForTheNextHello(t *testing.T) {
 	f := startLoadServer(t, loadcontrol.Limits{})
 	c := f.enterRaw(1 << 30)
 	c.streaming(planned)
-	hello := loadfmt.AppendHello(nil, c.Reply.Session, loadfmt.KeepAlive)
+	hello := loadfmt.AppendHello(nil, c.Reply.Session, loadfmt.KeepAlive, nil)
 	for range 3 {
 		c.send(hello)
 	}

@@ -57,8 +57,8 @@ func TestClosedSessionCannotBeReplayed(t *testing.T) {
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.0.0.1"))
 	packets := [][]byte{
-		loadfmt.AppendHello(nil, first.Reply.Session, 0),
-		loadfmt.AppendChallenge(nil, first.Reply.Session, cookie),
+		loadfmt.AppendHello(nil, first.Reply.Session, 0, nil),
+		loadfmt.AppendChallenge(nil, first.Reply.Session, 0, cookie),
 		loadfmt.Header{Type: loadfmt.Data, Transfer: 1, Session: first.Reply.Session, PayloadBytes: 100}.AppendTo(nil),
 	}
 	for _, p := range packets {
@@ -93,12 +93,12 @@ func TestNothingIsSentToASpoofedAddress(t *testing.T) {
 	const spoofed = 300
 	for i := range spoofed {
 		a.from(netip.AddrFrom4([4]byte{127, 9, byte(rng.IntN(250)), byte(1 + rng.IntN(250))}))
-		packet := loadfmt.AppendHello(nil, rng.Uint64(), 0)
+		packet := loadfmt.AppendHello(nil, rng.Uint64(), 0, nil)
 		switch i % 3 {
 		case 1: // of the valid session, but not a hello
 			packet = loadfmt.Header{Type: loadfmt.Data, Transfer: 1, Session: v.Reply.Session, PayloadBytes: 100}.AppendTo(nil)
 		case 2: // a hello too short for a challenge of its length
-			packet = loadfmt.AppendHello(nil, v.Reply.Session, 0)[:loadfmt.HeaderBytes]
+			packet = loadfmt.AppendHello(nil, v.Reply.Session, 0, nil)[:loadfmt.HeaderBytes]
 		}
 		if err := a.send(packet); err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestHelloFromAnotherAddressDoesNotMoveTheStream(t *testing.T) {
 	}
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.9.9.9"))
-	hello := loadfmt.AppendHello(nil, v.Reply.Session, 0)
+	hello := loadfmt.AppendHello(nil, v.Reply.Session, 0, nil)
 	begin := time.Now()
 	for range 1000 {
 		if err := a.send(hello); err != nil {
@@ -166,7 +166,7 @@ func TestRandomPacketsAtTheTestPortAreCountedAndGetNoReply(t *testing.T) {
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.0.0.1"))
 	rng := seeded(t)
-	model := loadfmt.AppendHello(nil, 1, 0)
+	model := loadfmt.AppendHello(nil, 1, 0, nil)
 	for i := range bursts {
 		for range burst {
 			b := make([]byte, rng.IntN(1400))
@@ -217,7 +217,7 @@ func TestGarbageOnTheControlConnectionEndsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/3\r\nAuthorization: Bearer %s\r\n\r\n", loadcontrol.Path, f.token)
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/4\r\nAuthorization: Bearer %s\r\n\r\n", loadcontrol.Path, f.token)
 		b := make([]byte, 1+rng.IntN(300))
 		for i := range b {
 			b[i] = byte(rng.Uint32())

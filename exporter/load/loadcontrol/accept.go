@@ -18,7 +18,7 @@ import (
 // Path is the HTTP path of a session; protocol is the value of Upgrade.
 const (
 	Path     = "/v1/session"
-	protocol = "oneway-test/3"
+	protocol = "oneway-test/4"
 	// family is the prefix of the protocol names of all versions.
 	family = "oneway-test/"
 )

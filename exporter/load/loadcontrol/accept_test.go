@@ -40,7 +40,7 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 		{"a browser", func(r *http.Request) { r.Header = http.Header{} }, BadRequest, 400},
 		{"no Connection", func(r *http.Request) { r.Header.Del("Connection") }, BadRequest, 400},
 		{"websocket", func(r *http.Request) { r.Header.Set("Upgrade", "websocket") }, BadRequest, 400},
-		{"a later version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/4") }, WrongVersion, 426},
+		{"a later version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/5") }, WrongVersion, 426},
 		{"an older version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/1") }, WrongVersion, 426},
 		{"a connection that cannot be hijacked", func(*http.Request) {}, BadRequest, 400},
 	} {
@@ -64,7 +64,7 @@ func TestRefusalOfAnotherVersionNamesBothInOneLine(t *testing.T) {
 	if _, err := Accept(w, r); err == nil {
 		t.Fatal("accepted")
 	}
-	want := `{"reason":"wrong_version","detail":"this load server uses oneway-test/3, the client oneway-test/1: run the same version of oneway at both ends"}`
+	want := `{"reason":"wrong_version","detail":"this load server uses oneway-test/4, the client oneway-test/1: run the same version of oneway at both ends"}`
 	if got := w.Body.String(); got != want || w.Header().Get("Upgrade") != protocol {
 		t.Errorf("%s, %v\nwant %s", got, w.Header(), want)
 	}
@@ -187,7 +187,7 @@ func FuzzRefusal(f *testing.F) {
 
 // FuzzRequest parses a request as the HTTP server would.
 func FuzzRequest(f *testing.F) {
-	f.Add([]byte("GET /v1/session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: oneway-test/3\r\nAuthorization: Bearer x\r\n\r\n"))
+	f.Add([]byte("GET /v1/session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: oneway-test/4\r\nAuthorization: Bearer x\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(b))))
 		if err != nil {

@@ -92,7 +92,7 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 			c.Close()
 		})
 	}
-	const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/3\r\n\r\n"
+	const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/4\r\n\r\n"
 	message := func(s string) string { return string(frame([]byte(s), 0)) }
 	old := ServerTLS(showing(id.cert), nil)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
@@ -110,7 +110,7 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 		{"a proxy that fails", ClientOptions{Address: with(id, text(503, "upstream"))}, "HTTP: the response is 503 Service Unavailable, neither"},
 		{"a refusal for no known reason", ClientOptions{Address: with(id, text(418, `{"reason":"tea"}`))}, "the response is 418 I'm a teapot, neither"},
 		{"JSON of another program", ClientOptions{Address: with(id, text(401, `{"reason":5}`))}, "the response is 401 "},
-		{"another protocol", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")}, `the response upgrades to the protocol "websocket", want "oneway-test/3"`},
+		{"another protocol", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")}, `the response upgrades to the protocol "websocket", want "oneway-test/4"`},
 		{"headers without end", ClientOptions{Address: bytes("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<20))}, "HTTP: more than 32768 bytes of headers"},
 		{"a reply that is cut", ClientOptions{Address: bytes("HTTP/1.1 101 Swi")}, "unexpected EOF: the peer closed the connection without a reply: is it a load server?"},
 		{"no reply at all", ClientOptions{Address: bytes("")}, "the peer closed the connection without a reply: is it a load server?"},
@@ -122,8 +122,8 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 			w.Header().Set("Upgrade", "oneway-test/1")
 			w.WriteHeader(http.StatusUpgradeRequired)
 			io.WriteString(w, `{"reason":"wrong_version","detail":"this load server speaks oneway-test/1"}`)
-		})}, "refused: wrong_version: this load server speaks oneway-test/1, and this client oneway-test/3: run the same version of oneway at both ends"},
-		{"an older version that upgrades all the same", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n")}, `the response upgrades to the protocol "oneway-test/1", want "oneway-test/3"`},
+		})}, "refused: wrong_version: this load server speaks oneway-test/1, and this client oneway-test/4: run the same version of oneway at both ends"},
+		{"an older version that upgrades all the same", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n")}, `the response upgrades to the protocol "oneway-test/1", want "oneway-test/4"`},
 		{"a refusal in place of a welcome", ClientOptions{Address: bytes(switched + message(`{"refusal":{"reason":"shutting_down","detail":"a\nb"}}`))}, "refused: shutting_down: a?b"},
 		{"the end after the upgrade", ClientOptions{Address: bytes(switched)}, "connection lost"},
 		{"no TLS", ClientOptions{Address: reply(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH\r\n") })}, "the reply is not TLS: is it the load server's port?"},

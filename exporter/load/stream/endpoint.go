@@ -238,6 +238,12 @@ type challenge struct {
 	cookie []byte
 }
 
+// offer is a received cookie that was not requested.
+type offer struct {
+	cookie []byte
+	at     monotonic
+}
+
 // rejection is a received ICMP error.
 type rejection struct {
 	err tstamp.ICMPError
@@ -270,6 +276,9 @@ type Session struct {
 	// reply: see LastReceived. asked is when one with a reply came after that, answered when the last reply came.
 	received, asked, answered atomic.Int64
 	greeted                   atomic.Bool
+	// offered is the last cookie of an Offer of the other end; proof is when the last cookie was sent that the address proved has returned.
+	offered atomic.Pointer[offer]
+	proof   atomic.Int64
 
 	mu         sync.Mutex
 	left       bool
@@ -277,6 +286,8 @@ type Session struct {
 	// peer is the source of the last hello, local its destination.
 	peer  netip.AddrPort
 	local netip.Addr
+	// proved is the address of Prove.
+	proved netip.AddrPort
 	// source is the source of the last packet of a stream, at sourceAt; zero: none.
 	source   netip.AddrPort
 	sourceAt time.Duration
@@ -356,6 +367,15 @@ func (s *Session) LastAsked() (ago time.Duration, ok bool) {
 func (s *Session) LastAnswered() (ago time.Duration, ok bool) {
 	at := s.answered.Load()
 	return sched.Now() - time.Duration(at), at != 0
+}
+
+// LastOffered returns the age of the last cookie of an Offer; false: none was received.
+func (s *Session) LastOffered() (ago time.Duration, ok bool) {
+	o := s.offered.Load()
+	if o == nil {
+		return 0, false
+	}
+	return sched.Now() - o.at, true
 }
 
 // LastStreamPacket returns the source of the last packet of a stream, and its age; false: none was received.

@@ -120,11 +120,11 @@ func TestHelloProvesItsSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := e.there.VerifyCookie(cookie); !ok || got != e.client.LocalAddr() {
+	if got, ok := e.there.Prove(cookie); !ok || got != e.client.LocalAddr() {
 		t.Errorf("proven: %v, %v; want %v", got, ok, e.client.LocalAddr())
 	}
 	cookie[20] ^= 1
-	if got, ok := e.there.VerifyCookie(cookie); ok {
+	if got, ok := e.there.Prove(cookie); ok {
 		t.Errorf("a changed cookie proves %v", got)
 	}
 }

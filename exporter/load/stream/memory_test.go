@@ -37,7 +37,7 @@ func TestReceiveAllocatesNothingPerPacket(t *testing.T) {
 	damaged := append([]byte(nil), packet...)
 	damaged[9] ^= 1
 	for name, b := range map[string][]byte{
-		"a packet": packet, "an unknown session's": dataPacket(99, 1, 1, 300), "an unknown session's hello": loadfmt.AppendHello(nil, 99, 0),
+		"a packet": packet, "an unknown session's": dataPacket(99, 1, 1, 300), "an unknown session's hello": loadfmt.AppendHello(nil, 99, 0, nil),
 		"a damaged one": damaged, "a foreign one": make([]byte, 300), "an empty one": {},
 	} {
 		if n := testing.AllocsPerRun(1000, func() { deliver(b) }); n > 0 {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -213,14 +214,27 @@ func (s *Session) HelloAny(ctx context.Context, to ...netip.AddrPort) (at netip.
 }
 
 // KeepAlive sends a hello without a reply: it preserves the mapping of a NAT, is consent to a stream, and shows that
-// this end runs.
+// this end runs. It returns the cookie of the last Offer.
 func (s *Session) KeepAlive(to netip.AddrPort) error { return s.hello(to, loadfmt.KeepAlive) }
 
 // Ask is KeepAlive with a reply, which shows that the other end runs.
 func (s *Session) Ask(to netip.AddrPort) error { return s.hello(to, 0) }
 
+// Offer sends a challenge without a hello. The other end returns its cookie, and so proves that its address still receives.
+func (s *Session) Offer(to netip.AddrPort) error {
+	cookie := s.appendCookie(nil, to, sched.Now())
+	return s.send(to, loadfmt.AppendChallenge(make([]byte, 0, loadfmt.HelloBytes), s.id, loadfmt.Unrequested, cookie))
+}
+
 func (s *Session) hello(to netip.AddrPort, flags uint8) error {
-	packet := loadfmt.AppendHello(make([]byte, 0, loadfmt.HelloBytes), s.id, flags)
+	var cookie []byte
+	if o := s.offered.Load(); o != nil {
+		cookie = o.cookie
+	}
+	return s.send(to, loadfmt.AppendHello(make([]byte, 0, loadfmt.HelloBytes), s.id, flags, cookie))
+}
+
+func (s *Session) send(to netip.AddrPort, packet []byte) error {
 	_, err := s.endpoint.conn.Send([]tstamp.Out{{Payload: packet, Peer: to, Source: s.sourceFor(to), Cookie: noStamp}})
 	if err != nil {
 		return fmt.Errorf("stream: %w", err)
@@ -231,60 +245,93 @@ func (s *Session) hello(to netip.AddrPort, flags uint8) error {
 // noStamp is the cookie of packets without a transmit timestamp.
 const noStamp = 0
 
-// A cookie has the address and its authentication code: 16 bytes of HMAC-SHA-256, the port, the
-// address of 16 bytes, and its zone. So the Endpoint stores no state for addresses that are not
+// A cookie has the address, when it was sent there, and their authentication code: 16 bytes of HMAC-SHA-256, the time, the port, the
+// address of 16 bytes, and its zone with zeros. So the Endpoint stores no state for addresses that are not
 // proved.
 const (
 	macBytes    = 16
-	cookieBytes = macBytes + 2 + 16
+	timeBytes   = 8
+	zoneBytes   = 16 // IFNAMSIZ
+	cookieBytes = macBytes + timeBytes + 2 + 16 + zoneBytes
 )
 
-func (s *Session) appendCookie(b []byte, a netip.AddrPort) []byte {
+func (s *Session) appendCookie(b []byte, a netip.AddrPort, now monotonic) []byte {
 	start := len(b)
 	b = append(b, make([]byte, macBytes)...)
+	b = binary.BigEndian.AppendUint64(b, uint64(now))
 	b = binary.BigEndian.AppendUint16(b, a.Port())
 	ip := a.Addr().As16()
 	b = append(b, ip[:]...)
-	b = append(b, a.Addr().Zone()...)
-	copy(b[start:], s.mac(b[start+macBytes:], sched.Now()))
+	var zone [zoneBytes]byte
+	copy(zone[:], a.Addr().Zone())
+	b = append(b, zone[:]...)
+	copy(b[start:], s.mac(b[start+macBytes:]))
 	return b
 }
 
-// cookieTime is the least validity of a cookie; the greatest is twice that. An older cookie does not
-// prove that its address still receives.
-const cookieTime = time.Minute
+// CookieLasts is the validity of a cookie: an older one does not prove that its address still receives (RFC 7675 section 5.1).
+const CookieLasts = 30 * time.Second
 
-func (s *Session) mac(b []byte, at time.Duration) []byte {
+func (s *Session) mac(b []byte) []byte {
 	h := hmac.New(sha256.New, s.endpoint.secret[:])
 	h.Write(binary.BigEndian.AppendUint64(nil, s.id))
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(at/cookieTime)))
 	h.Write(b)
 	return h.Sum(nil)[:macBytes]
 }
 
-// VerifyCookie returns the address to which the cookie was sent, and so proves that it receives.
-func (s *Session) VerifyCookie(cookie []byte) (netip.AddrPort, bool) {
-	return s.proven(cookie, sched.Now())
+// Prove returns the address to which the cookie was sent, and which so proves that it receives. From now on its hellos renew the
+// proof with later cookies: see LastProof.
+func (s *Session) Prove(cookie []byte) (netip.AddrPort, bool) {
+	a, sent, ok := s.proven(cookie, sched.Now())
+	if !ok {
+		return netip.AddrPort{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proved = a
+	s.proof.Store(int64(sent))
+	return a, true
 }
 
-func (s *Session) proven(cookie []byte, now time.Duration) (netip.AddrPort, bool) {
-	if len(cookie) < cookieBytes || len(cookie) > loadfmt.MaxCookieBytes {
-		return netip.AddrPort{}, false
-	}
-	proves := func(at time.Duration) bool { return hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:], at)) }
-	if !proves(now) && !proves(now-cookieTime) {
-		return netip.AddrPort{}, false
+// LastProof returns the age of the last cookie that the address of Prove has returned; false: no address is proved.
+func (s *Session) LastProof() (ago time.Duration, ok bool) {
+	at := s.proof.Load()
+	return sched.Now() - time.Duration(at), at != 0
+}
+
+// proven returns the address of a valid cookie, and when it was sent there.
+func (s *Session) proven(cookie []byte, now monotonic) (a netip.AddrPort, sent monotonic, ok bool) {
+	if len(cookie) != cookieBytes || !hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:])) {
+		return netip.AddrPort{}, 0, false
 	}
 	b := cookie[macBytes:]
-	ip := netip.AddrFrom16([16]byte(b[2:18])).Unmap().WithZone(string(b[18:]))
-	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b)), true
+	if sent = monotonic(binary.BigEndian.Uint64(b)); now-sent > CookieLasts {
+		return netip.AddrPort{}, 0, false
+	}
+	port, ip, zone := b[timeBytes:], b[timeBytes+2:], b[timeBytes+2+16:]
+	at := netip.AddrFrom16([16]byte(ip)).Unmap().WithZone(string(bytes.TrimRight(zone, "\x00")))
+	return netip.AddrPortFrom(at, binary.BigEndian.Uint16(port)), sent, true
+}
+
+// renew renews the proof of an address by the cookie in its hello.
+func (s *Session) renew(in *tstamp.In, h loadfmt.Header) {
+	cookie := loadfmt.Cookie(in.Payload, h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in.Peer != s.proved || len(cookie) < cookieBytes {
+		return
+	}
+	if a, sent, ok := s.proven(cookie[:cookieBytes], sched.Now()); ok && a == s.proved {
+		s.proof.Store(max(s.proof.Load(), int64(sent)))
+	}
 }
 
 // replyToHello replies to a hello, within its limits.
 func (s *Session) replyToHello(in *tstamp.In, h loadfmt.Header) {
 	e := s.endpoint
-	e.hellos.Add(1)
 	s.isPeer(in.Peer, in.Local)
+	s.renew(in, h)
+	e.hellos.Add(1)
 	if e.onHello != nil {
 		e.onHello(s.id, in.Peer)
 	}
@@ -303,25 +350,30 @@ func (s *Session) replyToHello(in *tstamp.In, h loadfmt.Header) {
 		e.counts[HelloTooOften].Add(1)
 		return
 	}
-	packet := loadfmt.AppendChallenge(make([]byte, 0, loadfmt.HelloBytes), s.id, s.appendCookie(nil, in.Peer))
+	packet := loadfmt.AppendChallenge(make([]byte, 0, loadfmt.HelloBytes), s.id, 0, s.appendCookie(nil, in.Peer, sched.Now()))
 	// The peer repeats its hello after 100 ms if this challenge is not sent.
 	if _, err := e.conn.Send([]tstamp.Out{{Payload: packet, Peer: in.Peer, Source: in.Local, Cookie: noStamp}}); err == nil {
 		e.replies.Add(1)
 	}
 }
 
-// challenged passes a cookie to Hello.
+// challenged passes a cookie to Hello, or stores one for the next hello.
 func (s *Session) challenged(in *tstamp.In, h loadfmt.Header) {
 	cookie := loadfmt.Cookie(in.Payload, h)
 	if cookie == nil {
 		s.endpoint.counts[BadHello].Add(1)
 		return
 	}
+	c := challenge{in.Peer, bytes.Clone(cookie)}
+	if h.Flags&loadfmt.Unrequested != 0 {
+		s.offered.Store(&offer{c.cookie, monotonic(s.received.Load())})
+		return
+	}
 	select {
 	case <-s.challenges: // the newest one is kept
 	default:
 	}
-	s.challenges <- challenge{in.Peer, append([]byte(nil), cookie...)} // only the receiving goroutine sends
+	s.challenges <- c // only the receiving goroutine sends
 	s.answered.Store(s.received.Load())
 	s.isPeer(in.Peer, in.Local)
 	if s.endpoint.onHello != nil {

@@ -67,22 +67,22 @@ func TestUnknownPeersAreCountedAndGetNoReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newUnknownPeer(t, server.LocalAddr())
-	newer := loadfmt.AppendHello(nil, testSession+1, 0)
+	newer := loadfmt.AppendHello(nil, testSession+1, 0, nil)
 	newer[4] = 2<<4 | byte(loadfmt.Hello)
-	damaged := loadfmt.AppendHello(nil, 1, 0)
+	damaged := loadfmt.AppendHello(nil, 1, 0, nil)
 	damaged[9] ^= 1
 	short := loadfmt.Header{Type: loadfmt.Hello, Session: testSession, PayloadBytes: 32}.AppendTo(nil)
 	odd := loadfmt.Header{Type: 9, Session: testSession, PayloadBytes: 32}.AppendTo(nil)
 	for _, b := range [][]byte{
 		nil, []byte("OWLD"), bytes.Repeat([]byte{'x'}, 100), newer, damaged, short, odd,
-		loadfmt.AppendHello(nil, testSession+1, 0), dataPacket(testSession+1, 1, 0, 100),
+		loadfmt.AppendHello(nil, testSession+1, 0, nil), dataPacket(testSession+1, 1, 0, 100),
 		dataPacket(testSession, 2, 0, 100), dataPacket(testSession, 1, 3, 100),
-		loadfmt.AppendChallenge(nil, testSession+1, []byte("cookie")), loadfmt.AppendChallenge(nil, testSession, nil)[:33-1],
-		loadfmt.AppendHello(nil, testSession, loadfmt.KeepAlive),
+		loadfmt.AppendChallenge(nil, testSession+1, 0, []byte("cookie")), loadfmt.AppendChallenge(nil, testSession, 0, nil)[:33-1],
+		loadfmt.AppendHello(nil, testSession, loadfmt.KeepAlive, nil),
 	} {
 		s.send(b)
 	}
-	s.send(loadfmt.AppendHello(nil, testSession, 0)) // the one with a reply
+	s.send(loadfmt.AppendHello(nil, testSession, 0, nil)) // the one with a reply
 	if h, err := loadfmt.Parse(s.receive()); err != nil || h.Type != loadfmt.Challenge || h.Session != testSession {
 		t.Errorf("the first reply is %+v, %v", h, err)
 	}
@@ -107,7 +107,7 @@ func TestChallengesOfASessionAreFew(t *testing.T) {
 	const hellos = 300
 	begin := time.Now()
 	for range hellos {
-		s.send(loadfmt.AppendHello(nil, testSession, 0))
+		s.send(loadfmt.AppendHello(nil, testSession, 0, nil))
 	}
 	await.That(t, "all hellos have been read", func() bool {
 		s := server.Stats()
@@ -138,23 +138,23 @@ func TestCookieProvesNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := e.there.VerifyCookie(cookie); !ok || got != e.client.LocalAddr() {
+		if got, ok := e.there.Prove(cookie); !ok || got != e.client.LocalAddr() {
 			t.Errorf("proven: %v, %v; want %v", got, ok, e.client.LocalAddr())
 		}
 		for i := range cookie {
 			c := bytes.Clone(cookie)
 			c[i] ^= 0x10
-			if got, ok := e.there.VerifyCookie(c); ok {
+			if got, ok := e.there.Prove(c); ok {
 				t.Errorf("byte %d changed: the cookie proves %v", i, got)
 			}
-			if got, ok := e.there.VerifyCookie(cookie[:i]); ok {
+			if got, ok := e.there.Prove(cookie[:i]); ok {
 				t.Errorf("%d bytes prove %v", i, got)
 			}
 		}
-		if got, ok := e.server.Join(testSession + 1).VerifyCookie(cookie); ok {
+		if got, ok := e.server.Join(testSession + 1).Prove(cookie); ok {
 			t.Errorf("another session's cookie proves %v", got)
 		}
-		if got, ok := e.client.Join(testSession).VerifyCookie(cookie); ok {
+		if got, ok := e.client.Join(testSession).Prove(cookie); ok {
 			t.Errorf("another endpoint's cookie proves %v", got)
 		}
 	}
@@ -190,7 +190,7 @@ func TestDamageIsReportedWithASample(t *testing.T) {
 	server := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	session := server.Join(testSession)
 	s := newUnknownPeer(t, server.LocalAddr())
-	s.send(loadfmt.AppendHello(nil, testSession, 0)) // sets the peer's address
+	s.send(loadfmt.AppendHello(nil, testSession, 0, nil)) // sets the peer's address
 	s.receive()
 	r, err := session.Expect(1, Plan{NoChecksum: true, Segments: []Segment{{PayloadBytes: 600, Burst: 1, Bursts: 100}}})
 	if err != nil {
@@ -228,12 +228,84 @@ func TestDamageIsReportedWithASample(t *testing.T) {
 }
 
 // An old cookie does not prove that its address still receives.
-func TestCookieIsValidForAtMostTwoMinutes(t *testing.T) {
+func TestCookieIsValidFor30Seconds(t *testing.T) {
 	e := newEnds(t)
-	cookie, now := e.there.appendCookie(nil, e.client.LocalAddr()), sched.Now()
-	for after, want := range map[time.Duration]bool{0: true, cookieTime: true, 2*cookieTime + time.Second: false, 3 * cookieTime: false} {
-		if _, ok := e.there.proven(cookie, now+after); ok != want {
+	now := sched.Now()
+	cookie := e.there.appendCookie(nil, e.client.LocalAddr(), now)
+	for after, want := range map[time.Duration]bool{0: true, CookieLasts: true, CookieLasts + 1: false, time.Hour: false} {
+		if _, _, ok := e.there.proven(cookie, now+after); ok != want {
 			t.Errorf("after %v: proves %v, want %v", after, ok, want)
 		}
 	}
+}
+
+// A hello renews the proof of its address with a cookie that was sent there since, and with nothing else.
+func TestHelloRenewsTheProofWithALaterCookieOnly(t *testing.T) {
+	e := newEnds(t)
+	at, start := e.client.LocalAddr(), sched.Now()
+	later := start - CookieLasts/2
+	cookie := func(a netip.AddrPort, sent monotonic) []byte { return e.there.appendCookie(nil, a, sent) }
+	if _, ok := e.there.LastProof(); ok {
+		t.Error("a proof before Prove")
+	}
+	if _, ok := e.there.Prove(cookie(at, start-CookieLasts+10*time.Second)); !ok {
+		t.Fatal("the cookie does not prove its address")
+	}
+	first := e.there.proof.Load()
+	other := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	forged := cookie(at, later)
+	forged[macBytes+1]++
+	for _, c := range []struct {
+		name   string
+		from   *Endpoint
+		cookie []byte
+		renews bool
+	}{
+		{"no cookie", e.client, nil, false},
+		{"a forged time", e.client, forged, false},
+		{"the cookie of another address", e.client, cookie(other.LocalAddr(), later), false},
+		{"another address with its own cookie", other, cookie(other.LocalAddr(), later), false},
+		{"another address with the proved one's", other, cookie(at, later), false},
+		{"an expired one", e.client, cookie(at, start-2*CookieLasts), false},
+		{"a later one", e.client, cookie(at, later), true},
+		{"an earlier one after it", e.client, cookie(at, later-time.Second), true},
+	} {
+		s := c.from.Join(testSession)
+		s.offered.Store(&offer{c.cookie, start})
+		before := e.server.Stats().Hellos
+		if err := s.KeepAlive(e.server.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+		await.That(t, "the hello arrives", func() bool { return e.server.Stats().Hellos > before })
+		want := first
+		if c.renews {
+			want = int64(later)
+		}
+		if got := e.there.proof.Load(); got != want {
+			t.Errorf("%s: the proof is %v older than the first one, want renewed: %v", c.name, time.Duration(got-first), c.renews)
+		}
+	}
+}
+
+func TestOfferedCookieIsReturned(t *testing.T) {
+	e := newEnds(t)
+	cookie, err := e.here.Hello(t.Context(), e.server.LocalAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := e.there.Prove(cookie); !ok {
+		t.Fatal("the cookie does not prove its address")
+	}
+	before := e.there.proof.Load()
+	if _, ok := e.here.LastOffered(); ok {
+		t.Error("the reply to a hello is an offer")
+	}
+	if err := e.there.Offer(e.client.LocalAddr()); err != nil {
+		t.Fatal(err)
+	}
+	await.That(t, "the offer arrives", func() bool { _, ok := e.here.LastOffered(); return ok })
+	if err := e.here.KeepAlive(e.server.LocalAddr()); err != nil {
+		t.Fatal(err)
+	}
+	await.That(t, "the proof is renewed", func() bool { return e.there.proof.Load() > before })
 }

@@ -15,11 +15,17 @@ import (
 //
 // So a path that loses 90 % of the packets of one direction, at random, passes none of 180 there in Outage with a probability of
 // 0.9^180, 1 in 100,000,000. Two a second alone would be 20, and 12 %.
+//
+// The load server offers the client a new cookie, as often as a hello packet, once the last one returned is older than renewAfter (RFC 7675
+// section 5.1: an interval of 5 s), and asks as well once it is older than renewSoon. The client returns it in its hello packets,
+// and sends them beside a stream as well for askedFor.
 const (
 	helloEvery = 500 * time.Millisecond
 	askAfter   = 2 * helloEvery
 	askEvery   = 100 * time.Millisecond
 	askedFor   = 2 * time.Second
+	renewAfter = 5 * time.Second
+	renewSoon  = 20 * time.Second
 )
 
 // greet sends hello packets, which also preserve the mapping of a NAT, until ctx ends; to returns where, and whether one is
@@ -28,14 +34,20 @@ func greet(ctx context.Context, s *stream.Session, to func() (at netip.AddrPort,
 	for wait := helloEvery; ctxtime.Sleep(ctx, wait); { // the interval of the packets
 		at, due := to()
 		ago, greeted := s.LastReceived()
-		asks := greeted && missing(ago)
+		provedAgo, proved := s.LastProof()
+		asks := greeted && missing(ago) || proved && provedAgo > renewSoon
 		askedAgo, asked := s.LastAsked()
-		switch {
-		case !at.IsValid():
-		case asks:
-			_ = s.Ask(at) // on an error the next one may succeed
-		case due:
-			_ = s.KeepAlive(at)
+		offeredAgo, offered := s.LastOffered()
+		if at.IsValid() {
+			if proved && provedAgo > renewAfter {
+				_ = s.Offer(at) // on an error the next one may succeed
+			}
+			switch {
+			case asks:
+				_ = s.Ask(at)
+			case due || offered && offeredAgo < askedFor:
+				_ = s.KeepAlive(at)
+			}
 		}
 		wait = greetEvery(asks || asked && askedAgo < askedFor)
 	}
@@ -44,7 +56,7 @@ func greet(ctx context.Context, s *stream.Session, to func() (at netip.AddrPort,
 // missing reports whether packets of the other end are missing, the last of them received so long ago, and may still come.
 func missing(ago time.Duration) bool { return ago > askAfter && ago <= Outage }
 
-// greetEvery returns the time until the next hello packet. often: packets of either end are missing.
+// greetEvery returns the time until the next hello packet. often: packets of either end are missing, or a cookie.
 func greetEvery(often bool) time.Duration {
 	if often {
 		return askEvery

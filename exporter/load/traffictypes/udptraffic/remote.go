@@ -181,19 +181,19 @@ const (
 )
 
 // consent is the consent of the client to a stream (stream.Consent): it sends hello packets, or packets
-// of a stream of its own, from the proved address. Without consent a stream pauses; the end of the
-// session ends it, see traffic.EndIdle.
+// of a stream of its own, from the proved address, and has returned a cookie that was sent there in the last stream.CookieLasts: the
+// others can be forged. Without consent a stream pauses; the end of the session ends it, see traffic.EndIdle.
 type consent struct {
 	*serving
 	begun time.Duration // when the stream began, by sched.Now
 }
 
-// Given implements stream.Consent. A new stream has consent for consentLasts; after an ICMP error a
+// Given implements stream.Consent. A new stream needs no packet for consentLasts; after an ICMP error a
 // packet from the client must follow.
 func (c *consent) Given() bool {
 	now := sched.Now()
-	idleFor, ended := c.idleTime(now), time.Duration(c.consentEnded.Load())
-	return min(idleFor, now-c.begun) <= consentLasts && (ended == 0 || now-idleFor > ended)
+	silentFor, ended := c.silentTime(now), time.Duration(c.consentEnded.Load())
+	return min(silentFor, now-c.begun) <= consentLasts && (ended == 0 || now-silentFor > ended) && c.expiredFor() <= 0
 }
 
 // Unreachable implements stream.Consent. A closed port ends consent after several errors, other

@@ -57,7 +57,7 @@ func TestInvalidFeedbackIsRefused(t *testing.T) {
 func FuzzFeedback(f *testing.F) {
 	f.Add(AppendReport(nil, 1, 2, Status{Serial: 3, Expected: 5, Packets: 4, Variation: NoVariation, Bytes: 6, Elapsed: 7}))
 	f.Add(AppendOrder(nil, 1, 2, Pace{Serial: 3, Interval: 4}))
-	f.Add(AppendHello(nil, 1, 0))
+	f.Add(AppendHello(nil, 1, 0, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := Parse(b)
 		if err != nil {

@@ -41,7 +41,7 @@ const (
 	Data Type = 1
 	// Hello shows the other end the source address of packets from here, as it arrives there.
 	Hello Type = 2
-	// Challenge is the reply to a Hello; its content is a cookie.
+	// Challenge requests the return of its content, a cookie: it is the reply to a Hello or, in a session, without one.
 	Challenge Type = 3
 	// Report is the reply to the Data of a plan with feedback; its content is a Status.
 	Report Type = 4
@@ -49,8 +49,13 @@ const (
 	Order Type = 5
 )
 
-// KeepAlive is the flag of a Hello that requests no Challenge.
-const KeepAlive uint8 = 1
+// Flags.
+const (
+	// KeepAlive is the flag of a Hello that requests no Challenge.
+	KeepAlive uint8 = 1
+	// Unrequested is the flag of a Challenge that is no reply. The next Hello returns its cookie.
+	Unrequested uint8 = 1
+)
 
 // Header is the start of a packet.
 type Header struct {
@@ -146,29 +151,31 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Lengths of the packets that prove an address. A Challenge is never longer than its Hello: there is no amplification.
+// Lengths of the packets that prove an address. A Challenge is never longer than a Hello: there is no amplification.
 const (
 	HelloBytes     = HeaderBytes + 64
 	MaxCookieBytes = HelloBytes - HeaderBytes
 )
 
-// AppendHello appends a Hello, padded with zeros.
-func AppendHello(b []byte, session uint64, flags uint8) []byte {
+// AppendHello appends a Hello that returns a cookie of at most MaxCookieBytes, or nothing, padded with zeros.
+func AppendHello(b []byte, session uint64, flags uint8, cookie []byte) []byte {
 	b = Header{Type: Hello, Flags: flags, Session: session, PayloadBytes: HelloBytes}.AppendTo(b)
-	return append(b, make([]byte, MaxCookieBytes)...)
+	var content [MaxCookieBytes]byte
+	copy(content[:], cookie)
+	return append(b, content[:]...)
 }
 
 // AppendChallenge appends a Challenge with a cookie of at most MaxCookieBytes.
-func AppendChallenge(b []byte, session uint64, cookie []byte) []byte {
+func AppendChallenge(b []byte, session uint64, flags uint8, cookie []byte) []byte {
 	cookie = cookie[:min(len(cookie), MaxCookieBytes)]
-	b = Header{Type: Challenge, Session: session, PayloadBytes: uint16(HeaderBytes + len(cookie))}.AppendTo(b)
+	b = Header{Type: Challenge, Flags: flags, Session: session, PayloadBytes: uint16(HeaderBytes + len(cookie))}.AppendTo(b)
 	return append(b, cookie...)
 }
 
-// Cookie returns the cookie of a Challenge with the valid header h; nil if the packet's length differs from the
-// header's, or its type is another.
+// Cookie returns the cookie of a Challenge with the valid header h, or the content of a Hello: a cookie with the octets after
+// it, or zeros. It is nil if the packet's length differs from the header's, or its type is another.
 func Cookie(b []byte, h Header) []byte {
-	if h.Type != Challenge || len(b) != int(h.PayloadBytes) || len(b) > HelloBytes {
+	if h.Type != Challenge && h.Type != Hello || len(b) != int(h.PayloadBytes) || len(b) > HelloBytes {
 		return nil
 	}
 	return b[HeaderBytes:]

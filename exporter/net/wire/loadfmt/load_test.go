@@ -134,14 +134,14 @@ func TestAppendContentReturnsTheOctetsSent(t *testing.T) {
 }
 
 func TestChallengeIsNeverLongerThanItsHello(t *testing.T) {
-	hello := AppendHello(nil, 5, KeepAlive)
+	hello := AppendHello(nil, 5, KeepAlive, nil)
 	h, err := Parse(hello)
 	if err != nil || h.Type != Hello || h.Session != 5 || h.Flags != KeepAlive || len(hello) != 96 {
 		t.Fatalf("Hello of %d octets, header %+v, %v", len(hello), h, err)
 	}
 	for _, n := range []int{0, 1, MaxCookieBytes, 2 * MaxCookieBytes} {
 		cookie := bytes.Repeat([]byte{7}, n)
-		c := AppendChallenge(nil, 5, cookie)
+		c := AppendChallenge(nil, 5, 0, cookie)
 		h, err := Parse(c)
 		if err != nil || len(c) > len(hello) {
 			t.Fatalf("Challenge of %d octets, %v", len(c), err)
@@ -149,8 +149,16 @@ func TestChallengeIsNeverLongerThanItsHello(t *testing.T) {
 		if got := Cookie(c, h); !bytes.Equal(got, cookie[:min(n, MaxCookieBytes)]) {
 			t.Errorf("a cookie of %d octets became %x", n, got)
 		}
-		if Cookie(append(c, 0), h) != nil || Cookie(hello, Header{Type: Hello, PayloadBytes: HelloBytes}) != nil {
+		if Cookie(append(c, 0), h) != nil || Cookie(hello, Header{Type: Data, PayloadBytes: HelloBytes}) != nil {
 			t.Error("Cookie returned a cookie of another type of packet")
+		}
+		returned := AppendHello(nil, 5, KeepAlive, cookie)
+		h, err = Parse(returned)
+		if err != nil || len(returned) != len(hello) {
+			t.Fatalf("Hello of %d octets, %v", len(returned), err)
+		}
+		if want := append(cookie, make([]byte, MaxCookieBytes)...)[:MaxCookieBytes]; !bytes.Equal(Cookie(returned, h), want) {
+			t.Errorf("a Hello returns %x, want %x", Cookie(returned, h), want)
 		}
 	}
 }
@@ -176,8 +184,8 @@ func FuzzPacket(f *testing.F) {
 	packet := make([]byte, 100)
 	Header{Type: Data, Session: 1, Seq: 2}.Fill(packet)
 	f.Add(packet)
-	f.Add(AppendHello(nil, 1, 0))
-	f.Add(AppendChallenge(nil, 1, []byte("cookie")))
+	f.Add(AppendHello(nil, 1, 0, nil))
+	f.Add(AppendChallenge(nil, 1, 0, []byte("cookie")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := Parse(b)
 		if err == nil && h.PayloadBytes < HeaderBytes {
