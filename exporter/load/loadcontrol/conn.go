@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/net/tcpsocket"
 )
@@ -256,7 +255,7 @@ func (c *Conn) tellViolation(err error) {
 	if c.client || !errors.Is(err, ErrProtocol) || !c.limitWrite(err) {
 		return
 	}
-	if c.write(&Message{Refusal: Reject("%s", errtext.Words(err))}, nil) == nil {
+	if c.write(&Message{Refusal: RejectError(err)}, nil) == nil {
 		_ = c.nc.SetReadDeadline(time.Now().Add(lastWriteTimeout))
 		_, _ = io.Copy(io.Discard, c.in) // err is the reason of the end in any case
 	}

@@ -283,7 +283,7 @@ func TestProtocolViolationsEndTheConnection(t *testing.T) {
 func TestClientLearnsWhichMessageWasInvalid(t *testing.T) {
 	for message, want := range map[string]string{
 		`{"open":{"traffic":"udp","future":1}}`:  `unknown field "future"`,
-		`{"open":{"bytes":9223372036854775808}}`: "cannot unmarshal number 9223372036854775808",
+		`{"open":{"bytes":9223372036854775808}}`: "got the number 9223372036854775808",
 		`{"welcome":{"limits":{}}}`:              "welcome from the wrong end",
 		"{}":                                     "message has 0 parts, want exactly one",
 	} {

@@ -1,7 +1,7 @@
 // Package loadcontrol is the control protocol of load tests: authorization, and the messages of the
 // test's traffic, whose content it does not interpret.
 //
-// It uses one TLS 1.3 connection that the client opens (HTTPS with the Upgrade "oneway-test/3", RFC
+// It uses one TLS 1.3 connection that the client opens (HTTPS with the Upgrade "oneway-test/4", RFC
 // 9110 section 7.8), with frames of JSON messages and binary data. The connection is the session:
 // its end is the end of the session at both ends.
 //
@@ -23,18 +23,18 @@
 package loadcontrol
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/strictjson"
 )
 
 // DefaultPort is the TCP port of control and the UDP port of test traffic.
@@ -145,7 +145,7 @@ type TrafficMessage struct {
 
 // Into decodes the content. Its errors wrap ErrProtocol.
 func (s *TrafficMessage) Into(body any) error {
-	if err := strict(s.Body, body); err != nil {
+	if err := strictjson.Decode(s.Body, body); err != nil {
 		return fmt.Errorf("%w: %.40s: %w", ErrProtocol, s.Name, err)
 	}
 	return nil
@@ -166,6 +166,9 @@ type Refusal struct {
 	// for it only if runreason.Reason.Retried.
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
 }
+
+// RejectError is Reject with the words of an error.
+func RejectError(err error) *Refusal { return Reject("%s", errtext.Words(err)) }
 
 // Reject refuses a request that does not have what it must have, which the detail says.
 func Reject(format string, args ...any) *Refusal {
@@ -243,26 +246,13 @@ func encode(m *Message) ([]byte, error) {
 // decode decodes a received message: no unknown field, nothing after it, exactly one part, and that
 // valid. Its errors wrap ErrProtocol.
 func decode(b []byte) (m Message, err error) {
-	if err := strict(b, &m); err != nil {
+	if err := strictjson.Decode(b, &m); err != nil {
 		return Message{}, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
 	if err := m.check(); err != nil {
 		return Message{}, err
 	}
 	return m, nil
-}
-
-// strict decodes one JSON value: no unknown fields, nothing after it.
-func strict(b []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one JSON value")
-	}
-	return nil
 }
 
 // part is one of a message's fields.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+
+	"oneway.example/exporter/core/strictjson"
 )
 
 // A session may have parts: several types of traffic that share its link, its quotas and its connection (package
@@ -65,7 +67,7 @@ func (c *Client) OpenParts(ctx context.Context, o Open, names ...string) ([]*Cli
 		return nil, err
 	}
 	var replies PartReplies
-	if err := strict(opened.Reply, &replies); err != nil {
+	if err := strictjson.Decode(opened.Reply, &replies); err != nil {
 		return nil, c.Wrap(fmt.Errorf("reply to open: %w", err))
 	}
 	for name, p := range parts {

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+
+	"oneway.example/exporter/core/strictjson"
 )
 
 // version is the version of the file format; it changes if old readers would misread a file.
@@ -35,16 +37,14 @@ func parse(content []byte) ([]Record, error) {
 	err := json.Unmarshal(content, &v)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("not a calibration file: %w", err)
+		return nil, fmt.Errorf("not a calibration file: %w", strictjson.Explain(err))
 	case v.Version == nil:
 		return nil, errors.New("not a calibration file: it has no version")
 	case *v.Version != version:
 		return nil, fmt.Errorf("version is %d; this program supports %d: calibrate again", *v.Version, version)
 	}
-	dec := json.NewDecoder(bytes.NewReader(content))
-	dec.DisallowUnknownFields()
 	file := fileJSON{Interfaces: []Record{}}
-	if err := dec.Decode(&file); err != nil {
+	if err := strictjson.Decode(content, &file); err != nil {
 		return nil, err
 	}
 	if err := checkKeys(content, file); err != nil {

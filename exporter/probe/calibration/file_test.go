@@ -84,7 +84,7 @@ func TestACorruptFileIsRefusedWithItsNameAndTheFault(t *testing.T) {
 		"interfaces.forward.random_ns is given twice":    replace(`"random_ns": 1000`, `"random_ns": 1000, "random_ns": 1`),
 		"interfaces.trusted is missing":                  strings.Replace(replace(`"largest_ns": 9000`, `"largest_ns": 9001`), ",\n      \"trusted\": false", "", 1),
 		"interfaces.host is missing":                     replace(`"host"`, `"Host"`),
-		"json: cannot unmarshal number 1.5":              replace(`"random_ns": 1000`, `"random_ns": 1.5`),
+		"got the number 1.5, want a whole number":        replace(`"random_ns": 1000`, `"random_ns": 1.5`),
 		`interface "eth0": forward: random_ns is -1`:     replace(`"random_ns": 1000`, `"random_ns": -1`),
 		`interface "eth0": origin is "guess"`:            replace(`"origin": "kernel"`, `"origin": "guess"`),
 		`interface "eth0" is given twice`:                replace(`"interface": "eth1"`, `"interface": "eth0"`),

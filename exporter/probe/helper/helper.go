@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/strictjson"
 	"oneway.example/exporter/core/unit"
 )
 
@@ -106,7 +107,7 @@ func (h *Helper) Call(ctx context.Context, method string, params, into any) erro
 	}
 	if err == nil && into != nil {
 		if wrong := json.Unmarshal(reply.Result, into); wrong != nil {
-			err = h.fault(Malformed, "its result of "+method+" cannot be decoded: "+wrong.Error(), wrong)
+			err = h.fault(Malformed, "its result of "+method+" cannot be decoded: "+strictjson.Explain(wrong).Error(), wrong)
 		}
 	}
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/core/strictjson"
 )
 
 // drainTimeout is the time in which the last output of a program that has ended is read.
@@ -210,7 +212,7 @@ func (p *process) exchange(ctx context.Context, text []byte) (m message, err err
 			return m, fault(l.why, "", nil)
 		}
 		if err := json.Unmarshal(l.text, &m); err != nil {
-			return m, fault(Malformed, fmt.Sprintf("%q is no message: %v", shortened(string(l.text)), err), err)
+			return m, fault(Malformed, fmt.Sprintf("%q is no message: %v", shortened(string(l.text)), strictjson.Explain(err)), err)
 		}
 		return m, nil
 	case <-ctx.Done():

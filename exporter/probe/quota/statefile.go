@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/atomicfile"
+	"oneway.example/exporter/core/strictjson"
 )
 
 // stateVersion is the version of the file format; maxStateBytes exceeds any valid file.
@@ -55,13 +55,8 @@ func readState(name string) (book, error) {
 
 // strictly decodes one JSON value: no unknown fields, nothing after it.
 func strictly(content []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(content))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := strictjson.Decode(content, into); err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: data after the JSON value", errDamaged)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/strictjson"
 )
 
 // The reports of gpsd_json(5) that are used. An unknown class is parsed to nil.
@@ -139,7 +140,7 @@ func decode(line []byte, v any) error {
 	}
 	err := json.Unmarshal(line, v)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &lineError{wrongType, err}
+		return &lineError{wrongType, strictjson.Explain(err)}
 	} else if err != nil {
 		return &lineError{notJSON, err}
 	}

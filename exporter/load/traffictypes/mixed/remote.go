@@ -87,7 +87,7 @@ func (s *serving) open(r remote, name string) (json.RawMessage, *loadcontrol.Ref
 	s.parts[name] = part
 	text, err := json.Marshal(reply)
 	if err != nil {
-		return nil, loadcontrol.Reject("%v", err)
+		return nil, loadcontrol.RejectError(err)
 	}
 	return text, nil
 }

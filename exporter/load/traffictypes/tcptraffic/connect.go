@@ -44,6 +44,9 @@ func (s *serving) connect(x *serve) ([]connection, error) {
 		}
 	}
 	err := fmt.Errorf("%d of %d connections did not arrive within %v", g.missing, len(g.conns), connectTime)
+	if x.ctx.Err() != nil {
+		err = fmt.Errorf("the transfer was canceled before %d of %d connections arrived", g.missing, len(g.conns))
+	}
 	if g.failed != nil {
 		err = fmt.Errorf("%w: %w", err, g.failed)
 	}

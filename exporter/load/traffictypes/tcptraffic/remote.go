@@ -121,12 +121,12 @@ func (s *serving) Handle(m *loadcontrol.TrafficMessage) *loadcontrol.Refusal {
 	case sayTransfer:
 		var x start
 		if err := m.Into(&x); err != nil {
-			return loadcontrol.Reject("%v", err)
+			return loadcontrol.RejectError(err)
 		}
 		return s.begin(x)
 	case saySent, sayCancel:
 		if err := m.Into(&one); err != nil {
-			return loadcontrol.Reject("%v", err)
+			return loadcontrol.RejectError(err)
 		}
 	default:
 		return loadcontrol.Reject("unexpected message %.40q", m.Name)
@@ -171,7 +171,7 @@ func (s *serving) begin(m start) *loadcontrol.Refusal {
 // permit refuses a transfer, or opens its listening sockets.
 func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	if err := x.Plan.Check(); err != nil {
-		return loadcontrol.Reject("%v", err)
+		return loadcontrol.RejectError(err)
 	}
 	limits, refusal := s.host.Limits()
 	if refusal != nil {
@@ -198,7 +198,7 @@ func (s *serving) permit(x *serve) *loadcontrol.Refusal {
 	}
 	for _, f := range x.Plan.Flows {
 		if err := tcpsocket.CheckCongestionControl(f.at(x.sends()).CongestionControl); err != nil {
-			return loadcontrol.Reject("%v", err)
+			return loadcontrol.RejectError(err)
 		}
 		o := f.listening(x.sends())
 		if x.listeners[o] != nil {

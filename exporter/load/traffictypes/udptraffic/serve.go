@@ -100,7 +100,7 @@ func (s *serving) Handle(m *loadcontrol.TrafficMessage) (refusal *loadcontrol.Re
 func handle[B any](m *loadcontrol.TrafficMessage, do func(*B) *loadcontrol.Refusal) *loadcontrol.Refusal {
 	body := new(B)
 	if err := m.Into(body); err != nil {
-		return loadcontrol.Reject("%v", err)
+		return loadcontrol.RejectError(err)
 	}
 	return do(body)
 }
@@ -110,7 +110,7 @@ func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
 	if s.running(sample.Forward) || s.running(sample.Reverse) {
 		return loadcontrol.Reject("the address cannot change while a transfer runs")
 	}
-	to, ok := s.stream.VerifyCookie(p.Cookie)
+	to, ok := s.stream.Prove(p.Cookie)
 	if !ok {
 		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the cookie is not one of this session"}
 	}
@@ -368,9 +368,24 @@ func (s *serving) recordReceived() {
 	s.refused.Store(0)
 }
 
-// idleTime returns an upper bound of the time since the last packet from the proved address, before the proof since the
-// session was opened.
+// idleTime returns for how long nothing comes from the proved address, or its proof has been invalid; before the proof since the session
+// was opened.
 func (s *serving) idleTime(now time.Duration) time.Duration {
+	return max(s.silentTime(now), s.expiredFor())
+}
+
+// expiredFor returns for how long the proof of the client's address has been invalid; not above zero: it is valid, or there was none.
+func (s *serving) expiredFor() time.Duration {
+	ago, ok := s.stream.LastProof()
+	if !ok {
+		return 0
+	}
+	return ago - stream.CookieLasts
+}
+
+// silentTime returns an upper bound of the time since the last packet from the proved address, before the proof since the
+// session was opened.
+func (s *serving) silentTime(now time.Duration) time.Duration {
 	ago := now - time.Duration(s.hello.Load())
 	if ago <= consentLasts && s.hello.Load() > s.consentEnded.Load() { // otherwise packets of a stream since then may count
 		return ago
@@ -387,6 +402,9 @@ func (s *serving) idleError() error {
 	to, timeout := s.to.Load(), unit.Duration(traffic.IdleTimeout)
 	if to == nil {
 		return &traffic.IdleError{Detail: "no address was proved within " + timeout + ": does a firewall drop test packets?"}
+	}
+	if s.silentTime(sched.Now()) < traffic.IdleTimeout {
+		return &traffic.IdleError{Detail: fmt.Sprintf("no hello packet from %v has returned a cookie that was sent there in the last %s: does a firewall drop packets to it?", *to, unit.Duration(stream.CookieLasts))}
 	}
 	detail := fmt.Sprintf("no test packet was received from %v for %s", *to, timeout)
 	switch from, ok := s.otherSource(*to); {
