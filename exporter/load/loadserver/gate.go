@@ -189,6 +189,9 @@ func (l gatedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		g := &gatedConn{TCPConn: c.(*net.TCPConn), gate: l.gate}
+		if at, ok := l.Addr().(*net.TCPAddr); ok {
+			g.zone = at.Zone
+		}
 		if l.gate.enter(g, peerOf(c)) {
 			return g, nil
 		}
@@ -205,9 +208,22 @@ const writeTime = 30 * time.Second
 type gatedConn struct {
 	*net.TCPConn
 	gate *gate
+	// zone is the interface of a listener at a link-local address.
+	zone string
 
 	host, site *source
 	removed    bool // removed from the counts; guarded by gate.mu
+}
+
+// LocalAddr has the interface of a link-local address, which the kernel returns for a link-local peer only.
+func (c *gatedConn) LocalAddr() net.Addr {
+	at, ok := c.TCPConn.LocalAddr().(*net.TCPAddr)
+	if !ok || at.Zone != "" || c.zone == "" { // nil after Close
+		return c.TCPConn.LocalAddr()
+	}
+	with := *at
+	with.Zone = c.zone
+	return &with
 }
 
 // Write fails after Options.writing.
