@@ -37,6 +37,8 @@ func TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection(t *testing.T) {
 	}{
 		"numbered by the remote end":  {func(v *snapshot) { v.Kind = ledger.RemoteStateful }, ""},
 		"nothing lost":                {func(v *snapshot) { v.RoundTripsLost = 0 }, ""},
+		"nothing lost of late":        {func(v *snapshot) { v.window.lossRatio = ledger.OptionalOf(0.0, true) }, ""},
+		"lost of late":                {func(v *snapshot) { v.window.lossRatio = ledger.OptionalOf(0.1, true) }, "does not number its replies"},
 		"not numbered":                {func(*snapshot) {}, "does not number its replies; losses have no direction"},
 		"numbered for all senders":    {func(v *snapshot) { v.Shared = ledger.SharedByAll }, "numbers the replies to all of its senders together; losses have no direction"},
 		"several reflectors":          {func(v *snapshot) { v.Shared, v.RoundTripsLost = ledger.SharedAddress, 0 }, "more than one reflector replies at this address"},

@@ -75,12 +75,13 @@ func (v *snapshot) oversized() string {
 	return fmt.Sprintf("an MTU of the path below the %d bytes of its packets (lower payload_bytes to see), ", size)
 }
 
-// undirected is why losses have no direction; empty: they have one, or nothing was lost by a single reflector.
+// undirected is why losses of the last window have no direction; empty: they have one, or nothing was lost by a single reflector.
 func (v *snapshot) undirected() string {
+	complete := v.window != nil && v.window.lossRatio.Known && v.window.lossRatio.Value == 0
 	switch {
 	case v.Shared == ledger.SharedAddress:
 		return "more than one reflector replies at this address, in turn: losses have no direction, and delays are of all of them. Measure to an address of each"
-	case v.Kind != ledger.RemoteStateless || v.RoundTripsLost == 0:
+	case v.Kind != ledger.RemoteStateless || v.RoundTripsLost == 0 || complete:
 		return ""
 	case v.Shared == ledger.SharedByAll:
 		return "the reflector numbers the replies to all of its senders together; losses have no direction"
