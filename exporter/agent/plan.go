@@ -41,7 +41,7 @@ type plan struct {
 	summary     Summary
 	// unbracketed are warnings of options of load tests that are hosts.
 	unbracketed config.Problems
-	// unmade are warnings of a directory of state that an agent makes when it starts.
+	// unmade are warnings of what may come before an agent starts: a directory of state, a device.
 	unmade config.Problems
 	jobs   []job // of all probes, in the order of the configuration
 

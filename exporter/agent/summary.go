@@ -67,7 +67,7 @@ func summarize(c *config.Config, p *plan) Summary {
 		Paths: len(p.paths), Meshed: p.meshed, Probes: len(p.jobs), Outputs: len(p.outputs.outputs), Watchers: len(p.watchers.watchers), Modules: len(p.onDemand.Modules),
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
-	p.unmade = p.warnState(c)
+	p.unmade = append(p.warnState(c), p.watchers.missing()...)
 	s.Warnings = slices.Concat(warnZone(c), warnPeers(c), p.unbracketed, p.warnLinks(c)).Sort()
 	return s
 }

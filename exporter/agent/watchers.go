@@ -22,6 +22,8 @@ type plannedWatcher struct {
 	*task
 	// place is the field of the status that has its details too; nil: only the list of watchers has them.
 	place func(*Status) *any
+	// options are its options in the configuration.
+	options config.Section
 }
 
 func (s *watchersSection) decode(c *config.Config) error {
@@ -101,7 +103,18 @@ func (s *watchersSection) add(m *maker, options config.Section, w plannedWatcher
 			return kind.New(env, options.DecodeAll)
 		},
 	})
+	w.options = options
 	s.watchers = append(s.watchers, w)
+	return found
+}
+
+// missing are what this host lacks for watchers, as warnings.
+func (s *watchersSection) missing() (found config.Problems) {
+	for _, w := range s.watchers {
+		if c, ok := w.running().(watcher.Checker); ok {
+			found = append(found, w.options.Problems(c.Missing())...)
+		}
+	}
 	return found
 }
 

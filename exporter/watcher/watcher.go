@@ -88,6 +88,12 @@ type DefaultNamer interface {
 	DefaultName() string
 }
 
+// Checker is implemented by a Watcher that can tell what this host lacks before it runs. check-config warns of it.
+type Checker interface {
+	// Missing returns an *option.Error with the option that names what this host lacks; nil: it lacks nothing.
+	Missing() error
+}
+
 // Detailed is implemented by a Type whose Status has Details.
 type Detailed interface {
 	// StatusDetails is a zero value of the struct in Details, for its JSON Schema.

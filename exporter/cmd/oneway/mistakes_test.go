@@ -314,6 +314,7 @@ func TestMessagesOfPathsOfAMeshAndOfDirectoriesNameTheirPlace(t *testing.T) {
 	for text, want := range map[string]string{
 		"reports: {dir: token}\nreflector: {}\n": `warning: DIR/oneway.yml:1:16: reports.dir is DIR/token, which is no directory; name another one`,
 		"reports: {dir: new}\nreflector: {}\n":   "",
+		"clock: {pps: {device: /dev/pps99}}\n":   `warning: DIR/oneway.yml:1:23: clock.pps.device is /dev/pps99, which does not exist: is the driver loaded (pps-ldisc by gpsd or ldattach, or pps-gpio), and is this the right name?`,
 		"links: [{name: a, quota_bytes: 50GB}]\npaths: [{name: a, peer: h, probes: [{type: train, token_file: token, load_server: '2001:db8::1:8620'}]}]\n": `warning: DIR/oneway.yml:2:83: paths[0].probes[0].load_server is the IPv6 address 2001:db8::1:8620 without a port; write "[2001:db8::1]:8620" if`,
 		"mesh: {hosts_file: hosts.yml, self: a, probes: [{type: stamp}]}\npaths: [{name: a-to-b, peer: h, probes: [{type: stamp}]}]\n":                      `DIR/oneway.yml:1:7: mesh makes a path whose name is "a-to-b", which is also the name of paths[0] in line 2; names must differ; give the mesh another prefix`,
 		"mesh: {hosts_file: hosts.yml, self: a, probes: [{type: stamp, local: 192.0.2.1}]}\n":                                                               `DIR/hosts.yml:2:22: [1].address is 2001:db8::7:862, which is not of family ipv4, the family of the local address 192.0.2.1`,

@@ -113,6 +113,7 @@ func (d Details) Status() watcher.Status {
 		s.State = "no data from the receiver"
 		s.Warnings = []string{fmt.Sprintf("gpsd receives no data from the receiver %s.", d.Name)}
 	case d.Fix == FixNone.String():
+		s.Up, s.State = false, "no fix"
 		s.Warnings = []string{fmt.Sprintf("The receiver %s has no fix.", d.Name)}
 	}
 	pulse := watcher.Line{Name: "Clock at pulse"}

@@ -1,7 +1,10 @@
 package pps
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -55,6 +58,14 @@ func (Type) New(env watcher.Env, decode func(into ...any) error) (watcher.Watche
 		return nil, err
 	}
 	return New(Options{Env: env, Device: o.Device, Clear: o.Edge == edgeClear})
+}
+
+// Missing implements watcher.Checker: the device.
+func (w *Watcher) Missing() error {
+	if _, err := os.Stat(w.options.Device); errors.Is(err, fs.ErrNotExist) {
+		return option.Errorf("device", "is %s, which does not exist%s", w.options.Device, openRemedy(err))
+	}
+	return nil
 }
 
 // DefaultName implements watcher.DefaultNamer: the name of the usual device.
