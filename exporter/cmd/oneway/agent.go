@@ -130,7 +130,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	for _, l := range listeners {
-		web = append(web, "http "+l.Addr().String())
+		web = append(web, httpd.Scheme(*f.web.WebConfigFile)+" "+l.Addr().String())
 	}
 	handler := httpd.Handler(httpd.Options{
 		Source: a, Registry: registry, Sink: sink, ProbeSink: func() httpd.ProbeSink { return newSink() },

@@ -93,16 +93,10 @@ func CheckConfig(file string) error {
 
 // checkKey checks that not all users can read the private key that a --web.config.file names; other errors are web.Validate's.
 func checkKey(file string) error {
-	var c struct {
-		TLS struct {
-			KeyFile string `yaml:"key_file"`
-		} `yaml:"tls_server_config"`
-	}
-	content, err := os.ReadFile(file)
-	if err != nil || yaml.Unmarshal(content, &c) != nil || c.TLS.KeyFile == "" {
+	key := keyOf(file)
+	if key == "" {
 		return nil
 	}
-	key := c.TLS.KeyFile
 	if !filepath.IsAbs(key) {
 		key = filepath.Join(filepath.Dir(file), key)
 	}
@@ -110,6 +104,28 @@ func checkKey(file string) error {
 		return fmt.Errorf("tls_server_config.key_file cannot be used: %w", err)
 	}
 	return nil
+}
+
+// keyOf is the private key that a --web.config.file names; empty: no TLS.
+func keyOf(file string) string {
+	var c struct {
+		TLS struct {
+			KeyFile string `yaml:"key_file"`
+		} `yaml:"tls_server_config"`
+	}
+	content, err := os.ReadFile(file)
+	if err != nil || yaml.Unmarshal(content, &c) != nil {
+		return ""
+	}
+	return c.TLS.KeyFile
+}
+
+// Scheme is the scheme of the URLs of a server with this --web.config.file.
+func Scheme(file string) string {
+	if keyOf(file) == "" {
+		return "http"
+	}
+	return "https"
 }
 
 // Serve serves h on all listeners until ctx ends, closes them, and then returns nil.
