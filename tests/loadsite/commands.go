@@ -54,7 +54,7 @@ func (p *Process) Decode(t *testing.T, status int, result any) {
 	}
 }
 
-// ran ends the test if the client or the load server says that its host did not run, and this host stood still as long: the test cannot
+// ran ends the test if the client or the load server says that its host did not run, and this host did stand still: the test cannot
 // tell.
 func (p *Process) ran(t *testing.T) {
 	t.Helper()

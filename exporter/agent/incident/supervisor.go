@@ -6,7 +6,7 @@
 // A ring for each probe of a path holds number, send time, outcome, both delays with their bounds or the reason why
 // there are none, and the round trip: 20 to 26 bytes a packet. It holds the last 10 minutes, in at most 96 KiB:
 // enough for 6 packets a second, or for somewhat more than a minute of 50 packets a second. All rings together take
-// at most 32 MiB, and at most a sixteenth of the memory limit if there is one (package memlimit); above some 340
+// at most 32 MiB, and less if the memory limit requires it (memlimit.Buffer); above some 340
 // busy probes each has less.
 //
 // # Reports
@@ -65,10 +65,9 @@ const Span = 10 * time.Minute
 
 // Limits of memory.
 const (
-	perPath     = 96 << 10 // bytes of a ring
-	allPaths    = 32 << 20 // of all rings
-	memoryShare = 16       // of the memory limit, for all rings
-	smallest    = 512      // bytes of a ring, for any number of rings
+	perPath  = 96 << 10 // bytes of a ring
+	allPaths = 32 << 20 // of all rings, less if the memory limit requires it: memlimit.Buffer
+	smallest = 512      // bytes of a ring, for any number of rings
 )
 
 // Limits of rates.
@@ -143,7 +142,7 @@ type path struct {
 // New makes a supervisor without paths.
 func New(o Options) *Supervisor {
 	return &Supervisor{
-		options: o, space: int(min(allPaths, memlimit.Process()/memoryShare)), paths: map[name]*path{},
+		options: o, space: memlimit.Buffer(allPaths), paths: map[name]*path{},
 		triggered: rate.NewLimiter(rate.Every(allInterval), allBurst), requests: rate.NewLimiter(rate.Every(requestInterval), requestBurst),
 	}
 }

@@ -73,7 +73,9 @@ func worded(a slog.Attr) slog.Attr {
 }
 
 // NoDescriptors reports whether a file or a connection could not be opened since no file descriptor was left: of the process
-// (EMFILE), or of the host (ENFILE).
+// (EMFILE), or of the host (ENFILE). Errors of the resolver have the text of their cause alone.
 func NoDescriptors(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	return err != nil && slices.ContainsFunc([]syscall.Errno{syscall.EMFILE, syscall.ENFILE}, func(why syscall.Errno) bool {
+		return errors.Is(err, why) || strings.Contains(err.Error(), why.Error())
+	})
 }

@@ -14,9 +14,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"oneway.example/exporter/core/ctxtime"
@@ -304,8 +302,7 @@ func (t *Target) LogFault(what Fault, err error) {
 		t.logged[what] = false
 		t.Log().Info("The path's fault is over", "fault", string(what))
 		return
-	// Errors of the resolver do not wrap their cause.
-	case !t.logged[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()) && !strings.Contains(err.Error(), syscall.ENFILE.Error()):
+	case !t.logged[what] && !errtext.NoDescriptors(err):
 		if t.logged == nil {
 			t.logged = map[Fault]bool{}
 		}

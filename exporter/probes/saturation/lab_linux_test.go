@@ -24,7 +24,6 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 // The thesis' link (Woo 2010, table 6.1) with known values: rate within 2 %, queue within 5 %, empty delay within
 // 0.3 ms. On a busy machine the emulated link may deviate, by its own log; such a round is repeated.
 func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T) {
-	long(t, 15*time.Second)
 	for round := 1; ; round++ {
 		late, err := wibroRound(t)
 		if err == nil {
@@ -34,14 +33,6 @@ func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T
 			t.Fatal(err)
 		}
 		t.Logf("round %d is invalid: the emulated link delayed a packet by %v too much: %v", round, late, err)
-	}
-}
-
-// long skips a test that takes real time if -short is set; CI does not set it.
-func long(t *testing.T, takes time.Duration) {
-	t.Helper()
-	if testing.Short() {
-		t.Skipf("SKIPPED, NOT PASSED: -short, and it takes %v of real time", takes)
 	}
 }
 
@@ -116,7 +107,6 @@ func hold(d *saturation.Direction, link lab.Link) error {
 
 // A search over the same link: one stream in each direction, whose result is within 3 % of the rate.
 func TestSearchOverTheEmulatedWiBroLinkFindsItsRate(t *testing.T) {
-	long(t, 20*time.Second)
 	for round := 1; ; round++ {
 		err := searchRound(t)
 		if err == nil {
@@ -187,7 +177,6 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 // control connection, for longer than its usual idle time. A user who does not know the link's rate configures such
 // a run.
 func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
-	long(t, 25*time.Second)
 	profile, network, shared := overWiBro(t)
 	shared.Directions = []string{"forward"}
 	shared.DrainTimeout = 2 * time.Second // the queue takes 0.35 s; with it the session's idle timeout is 6.9 s
