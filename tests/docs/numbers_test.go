@@ -30,7 +30,6 @@ import (
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/helper"
-	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/stamp/ledger"
 )
@@ -107,7 +106,11 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{metrics, fmt.Sprintf("decided fewer than %d packets", voice.MinPackets)},
 		{metrics, "could change the quantile by more than " + say(t, map[float64]string{10: "a tenth"}, number(t, "exporter/estimate/delay", "tolerated")) + " of the median"},
 		{meshDoc, say(t, words, int(number(t, "exporter/agent/config", "maxIncludeDepth"))) + " deep in all"},
-		{security, fmt.Sprintf("until its session ends, at most %g h", link.MaxHold.Hours())},
+		{security, fmt.Sprintf("can have a stream continue for %.0f s to an address", stream.CookieLasts.Seconds())},
+		{security, fmt.Sprintf("returned a cookie of the last %.0f s", stream.CookieLasts.Seconds())},
+		{security, fmt.Sprintf("while the last cookie returned is older than %.0f s", span(t, udpCode, "renewAfter").Seconds())},
+		{"exporter/doc/decisions/0009-challenge.md", fmt.Sprintf("a validation lasts %.0f s", stream.CookieLasts.Seconds())},
+		{"exporter/doc/decisions/0009-challenge.md", fmt.Sprintf("more than %.0f s ago, the load server offers the client a new one twice a second, and ten times a second after %.0f s", span(t, udpCode, "renewAfter").Seconds(), span(t, udpCode, "renewSoon").Seconds())},
 		{security, fmt.Sprintf("packets, with %d bytes each", stream.LoadServerMemory)},
 		{"grafana-dashboards/dashboards/path.json", fmt.Sprintf("fewer than %d packets per window", voice.MinPackets)},
 		{metrics, few + " had a valid delay"},

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Decode decodes one JSON value: no unknown fields, nothing after it. Its errors are those of Explain.
+// Decode decodes one JSON value: no unknown fields, nothing after it. Explain has made its errors.
 func Decode(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
