@@ -323,15 +323,14 @@ func (l *Lab) remove() error {
 
 // links are what all links of this process share.
 var links struct {
-	mu    sync.Mutex
-	count int
+	mu sync.Mutex
 	// unused memory counts in the heap, and so makes garbage collections rare. Each one scans the stack of a link's goroutine, in a thread
 	// without priority. If the link's thread wakes on the same processor just then, it waits for the end of the scan in a loop, which
 	// the kernel ends by its limit for real time only: nothing else runs there for 0.95 s.
 	unused []byte
 }
 
-// unusedBytes are never touched, and so never resident.
+// unusedBytes are never touched, and so never resident: the runtime clears memory that it uses again, so they are allocated once.
 const unusedBytes = 512 << 20
 
 // addProcs gives the scheduler n more processors for goroutines: a
@@ -342,10 +341,7 @@ func addProcs(n int) (remove func()) {
 		links.mu.Lock()
 		defer links.mu.Unlock()
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + by)
-		switch links.count += by; {
-		case links.count == 0:
-			links.unused = nil
-		case links.unused == nil:
+		if links.unused == nil {
 			links.unused = make([]byte, unusedBytes)
 		}
 	}

@@ -3,6 +3,7 @@ package strictjson
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,8 @@ func wanted(t reflect.Type) string {
 		t = t.Elem()
 	}
 	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return "a string"
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		return "a string (base64)"
 	case t.Kind() == reflect.Bool:

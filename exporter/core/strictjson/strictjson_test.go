@@ -1,6 +1,7 @@
 package strictjson_test
 
 import (
+	"net/netip"
 	"testing"
 
 	"oneway.example/exporter/core/strictjson"
@@ -22,6 +23,7 @@ func TestErrorsAreInTermsOfJSON(t *testing.T) {
 		`{"inner":[]}`:                  "inner: got an array, want an object",
 		`{"inner":{"port":"x"}}`:        "inner.port: got a string, want a whole number from 0 to 65535",
 		`{"labels":[]}`:                 "labels: got an array, want an object",
+		`{"peer":5}`:                    "peer: got a number, want a string",
 		`"x"`:                           "got a string, want an object",
 		`{"other":1}`:                   `json: unknown field "other"`,
 		`{"count":1}{}`:                 "more than one JSON value",
@@ -43,6 +45,7 @@ func TestErrorsAreInTermsOfJSON(t *testing.T) {
 			On     bool              `json:"on"`
 			Inner  *inner            `json:"inner"`
 			Labels map[string]string `json:"labels"`
+			Peer   netip.Addr        `json:"peer"`
 		}
 		err := strictjson.Decode([]byte(text), &into)
 		got := ""

@@ -280,7 +280,7 @@ func (s *Session) mac(b []byte) []byte {
 }
 
 // Prove returns the address to which the cookie was sent, and which so proves that it receives. From now on its hellos renew the
-// proof with later cookies: see LastProof.
+// proof with later cookies: see LastProof. A cookie that is not later than the last one of its address proves nothing.
 func (s *Session) Prove(cookie []byte) (netip.AddrPort, bool) {
 	a, sent, ok := s.proven(cookie, sched.Now())
 	if !ok {
@@ -288,6 +288,9 @@ func (s *Session) Prove(cookie []byte) (netip.AddrPort, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if a == s.proved && int64(sent) <= s.proof.Load() {
+		return netip.AddrPort{}, false
+	}
 	s.proved = a
 	s.proof.Store(int64(sent))
 	return a, true
@@ -305,7 +308,7 @@ func (s *Session) proven(cookie []byte, now monotonic) (a netip.AddrPort, sent m
 		return netip.AddrPort{}, 0, false
 	}
 	b := cookie[macBytes:]
-	if sent = monotonic(binary.BigEndian.Uint64(b)); now-sent > CookieLasts {
+	if sent = sentAt(cookie); now-sent > CookieLasts {
 		return netip.AddrPort{}, 0, false
 	}
 	port, ip, zone := b[timeBytes:], b[timeBytes+2:], b[timeBytes+2+16:]
@@ -313,16 +316,19 @@ func (s *Session) proven(cookie []byte, now monotonic) (a netip.AddrPort, sent m
 	return netip.AddrPortFrom(at, binary.BigEndian.Uint16(port)), sent, true
 }
 
+// sentAt returns when a cookie was sent, by the cookie.
+func sentAt(cookie []byte) monotonic { return monotonic(binary.BigEndian.Uint64(cookie[macBytes:])) }
+
 // renew renews the proof of an address by the cookie in its hello.
 func (s *Session) renew(in *tstamp.In, h loadfmt.Header) {
 	cookie := loadfmt.Cookie(in.Payload, h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if in.Peer != s.proved || len(cookie) < cookieBytes {
+	if in.Peer != s.proved || len(cookie) < cookieBytes || sentAt(cookie) <= monotonic(s.proof.Load()) { // the last saves the HMAC of most
 		return
 	}
 	if a, sent, ok := s.proven(cookie[:cookieBytes], sched.Now()); ok && a == s.proved {
-		s.proof.Store(max(s.proof.Load(), int64(sent)))
+		s.proof.Store(int64(sent))
 	}
 }
 
@@ -366,6 +372,10 @@ func (s *Session) challenged(in *tstamp.In, h loadfmt.Header) {
 	}
 	c := challenge{in.Peer, bytes.Clone(cookie)}
 	if h.Flags&loadfmt.Unrequested != 0 {
+		if s.asking.Load() == nil { // this end proves addresses: an echo of its own offers must not
+			s.endpoint.counts[BadHello].Add(1)
+			return
+		}
 		s.offered.Store(&offer{c.cookie, monotonic(s.received.Load())})
 		return
 	}

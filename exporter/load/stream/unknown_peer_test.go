@@ -308,4 +308,17 @@ func TestOfferedCookieIsReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.That(t, "the proof is renewed", func() bool { return e.there.proof.Load() > before })
+	if _, ok := e.there.Prove(cookie); ok {
+		t.Error("a cookie that is not later than the last one proves its address")
+	}
+	// An echo service at the proved address is no client.
+	renewed, ignored := e.there.proof.Load(), e.server.Stats().Ignored[BadHello]
+	echo := loadfmt.AppendChallenge(nil, testSession, loadfmt.Unrequested, e.there.appendCookie(nil, e.client.LocalAddr(), sched.Now()))
+	if err := e.here.send(e.server.LocalAddr(), echo); err != nil {
+		t.Fatal(err)
+	}
+	await.That(t, "the echo is ignored", func() bool { return e.server.Stats().Ignored[BadHello] > ignored })
+	if _, ok := e.there.LastOffered(); ok || e.there.proof.Load() != renewed {
+		t.Error("an echo of an offer is an offer, or a proof")
+	}
 }

@@ -93,7 +93,7 @@ func CheckConfig(file string) error {
 
 // checkKey checks that not all users can read the private key that a --web.config.file names; other errors are web.Validate's.
 func checkKey(file string) error {
-	key := keyOf(file)
+	key := tlsOf(file).KeyFile
 	if key == "" {
 		return nil
 	}
@@ -106,23 +106,26 @@ func checkKey(file string) error {
 	return nil
 }
 
-// keyOf is the private key that a --web.config.file names; empty: no TLS.
-func keyOf(file string) string {
+// tlsConfig is the private key of a --web.config.file: the name of its file, or the key itself. Without TLS both are empty.
+type tlsConfig struct {
+	KeyFile string `yaml:"key_file"`
+	Key     string `yaml:"key"`
+}
+
+func tlsOf(file string) tlsConfig {
 	var c struct {
-		TLS struct {
-			KeyFile string `yaml:"key_file"`
-		} `yaml:"tls_server_config"`
+		TLS tlsConfig `yaml:"tls_server_config"`
 	}
 	content, err := os.ReadFile(file)
 	if err != nil || yaml.Unmarshal(content, &c) != nil {
-		return ""
+		return tlsConfig{}
 	}
-	return c.TLS.KeyFile
+	return c.TLS
 }
 
 // Scheme is the scheme of the URLs of a server with this --web.config.file.
 func Scheme(file string) string {
-	if keyOf(file) == "" {
+	if tlsOf(file) == (tlsConfig{}) {
 		return "http"
 	}
 	return "https"

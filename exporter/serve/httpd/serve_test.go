@@ -245,3 +245,23 @@ func TestExternalHostsAreNames(t *testing.T) {
 		}
 	}
 }
+
+func TestSchemeIsHTTPSWithTLS(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "http",
+		"basic_auth_users: {a: b}\n": "http",
+		"tls_server_config: {cert_file: c.pem, key_file: k.pem}\n":         "https",
+		"tls_server_config: {cert: '-----BEGIN', key: '-----BEGIN KEY'}\n": "https",
+	} {
+		file := filepath.Join(t.TempDir(), "web.yml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := Scheme(file); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	if got := Scheme(""); got != "http" {
+		t.Errorf("without a file: %s", got)
+	}
+}

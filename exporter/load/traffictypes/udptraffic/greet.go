@@ -25,7 +25,7 @@ const (
 	askEvery   = 100 * time.Millisecond
 	askedFor   = 2 * time.Second
 	renewAfter = 5 * time.Second
-	renewSoon  = 20 * time.Second
+	renewSoon  = 10 * time.Second
 )
 
 // greet sends hello packets, which also preserve the mapping of a NAT, until ctx ends; to returns where, and whether one is

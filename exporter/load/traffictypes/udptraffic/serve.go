@@ -112,7 +112,7 @@ func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
 	}
 	to, ok := s.stream.Prove(p.Cookie)
 	if !ok {
-		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the cookie is not one of this session"}
+		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the cookie is not one of this session, is older than " + unit.Duration(stream.CookieLasts) + ", or was returned before"}
 	}
 	if !s.remote.env.Allowed(to.Addr()) {
 		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: fmt.Sprintf("the source %v is not allowed", to.Addr())}
@@ -159,9 +159,10 @@ func (s *serving) start(t *Start) *loadcontrol.Refusal {
 	return nil
 }
 
-// greets is for greet: hello packets go to the proved address, and show a client that sends that this end runs.
+// greets is for greet: hello packets go to the proved address, and show a client that sends that this end runs. They end with the proof: a
+// session of several types of traffic may continue without it.
 func (s *serving) greets() (at netip.AddrPort, due bool) {
-	if to := s.to.Load(); to != nil {
+	if to := s.to.Load(); to != nil && s.expiredFor() <= Outage {
 		return *to, !s.sending.Load()
 	}
 	return netip.AddrPort{}, false
@@ -299,7 +300,9 @@ func (s *serving) receive(x *transfer) *stream.Received {
 	defer stop()
 	s.tasks.Go(func() {
 		x.reception.Follow(watching, func(st stream.Status) {
-			_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may succeed
+			if s.expiredFor() <= 0 {
+				_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may succeed
+			}
 		})
 	})
 	got := x.reception.FinishReported(x.ctx, x.Idle, s.remote.reported)
