@@ -321,29 +321,17 @@ func (l *Lab) remove() error {
 	return errors.Join(all...)
 }
 
-// links are what all links of this process share.
-var links struct {
-	mu sync.Mutex
-	// unused memory counts in the heap, and so makes garbage collections rare. Each one scans the stack of a link's goroutine, in a thread
-	// without priority. If the link's thread wakes on the same processor just then, it waits for the end of the scan in a loop, which
-	// the kernel ends by its limit for real time only: nothing else runs there for 0.95 s.
-	unused []byte
-}
-
-// unusedBytes are never touched, and so never resident: the runtime clears memory that it uses again, so they are allocated once.
-const unusedBytes = 512 << 20
+// procsMu serializes the change of GOMAXPROCS by two labs at a time.
+var procsMu sync.Mutex
 
 // addProcs gives the scheduler n more processors for goroutines: a
 // link's thread must not wait for one behind the program under
 // test, which would cost it milliseconds. The kernel's priorities do the rest.
 func addProcs(n int) (remove func()) {
 	change := func(by int) {
-		links.mu.Lock()
-		defer links.mu.Unlock()
+		procsMu.Lock()
+		defer procsMu.Unlock()
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + by)
-		if links.unused == nil {
-			links.unused = make([]byte, unusedBytes)
-		}
 	}
 	change(n)
 	return func() { change(-n) }
