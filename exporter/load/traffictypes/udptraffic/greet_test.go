@@ -154,7 +154,7 @@ func TestEndThatRunsIsRarelyToldDeadOnALossyPath(t *testing.T) {
 		"to the client, and half back":          {0.9, 0.5, false, 0, 0, 0},
 		"half of both, and the client sends":    {0.5, 0.5, true, 0, 0, 0},
 		"19 of 20 to the client, which sends":   {0.95, 0, true, 10, 10, 10},
-		"of both":                               {0.9, 0.9, false, 5, 40, 5},
+		"of both":                               {0.9, 0.9, false, 10, 40, 5},
 		"of both, and the client sends as well": {0.9, 0.9, true, 20, 20, 20},
 	} {
 		for _, serverStreams := range []bool{false, true} {
