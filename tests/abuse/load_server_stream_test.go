@@ -210,7 +210,7 @@ func TestStreamEndsForHellosWithoutTheirCookies(t *testing.T) {
 	over, stop := context.WithTimeout(t.Context(), 2*lasts)
 	defer stop()
 	greet := func(c rawClient, cookie func() []byte) {
-		for ctxtime.Sleep(over, 500*time.Millisecond) { // the interval of hellos
+		for ctxtime.Sleep(over, 500*time.Millisecond) { // a client sends two hellos a second, and no event asks for one (decision 9)
 			_, _ = c.socket.Write(loadfmt.AppendHello(nil, c.Reply.Session, loadfmt.KeepAlive, cookie()))
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffic"
+	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/helper"
@@ -108,6 +109,7 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{meshDoc, say(t, words, int(number(t, "exporter/agent/config", "maxIncludeDepth"))) + " deep in all"},
 		{security, fmt.Sprintf("can have a stream continue for %.0f s to an address", stream.CookieLasts.Seconds())},
 		{security, fmt.Sprintf("returned a cookie of the last %.0f s", stream.CookieLasts.Seconds())},
+		{security, fmt.Sprintf("for %.0f s after the last cookie returned was sent", (stream.CookieLasts + udptraffic.Outage).Seconds())},
 		{security, fmt.Sprintf("while the last cookie returned is older than %.0f s", span(t, udpCode, "renewAfter").Seconds())},
 		{"exporter/doc/decisions/0009-challenge.md", fmt.Sprintf("a validation lasts %.0f s", stream.CookieLasts.Seconds())},
 		{"exporter/doc/decisions/0009-challenge.md", fmt.Sprintf("more than %.0f s ago, the load server offers the client a new one twice a second, and ten times a second after %.0f s", span(t, udpCode, "renewAfter").Seconds(), span(t, udpCode, "renewSoon").Seconds())},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -265,5 +266,39 @@ func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
+	}
+}
+
+// zoned is a listener at a link-local address of the interface eth7.
+type zoned struct{ net.Listener }
+
+func (z zoned) Addr() net.Addr {
+	at := *z.Listener.Addr().(*net.TCPAddr)
+	at.Zone = "eth7"
+	return &at
+}
+
+// A session opens further ports at the local address of its connection, which must have the interface if it is link-local.
+func TestConnectionHasTheInterfaceOfItsListener(t *testing.T) {
+	l, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for want, l := range map[string]net.Listener{"": l, "eth7": zoned{l}} {
+		peer, err := net.Dial("tcp", "[::1]:"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer peer.Close()
+		o := Options{MaxConnections: 2}
+		c, err := gatedListener{allowedListener{l, newGate(&o, func(loadcontrol.Reason) {})}}.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if got := c.LocalAddr().(*net.TCPAddr); got.Zone != want || !got.IP.IsLoopback() {
+			t.Errorf("the local address is %v, want the interface %q", got, want)
+		}
 	}
 }

@@ -19,3 +19,13 @@ func TestOptionsOfTheConfigurationAreUsed(t *testing.T) {
 		t.Errorf("options are %+v", o)
 	}
 }
+
+// A receiver is up if it has a fix, or if gpsd has not told yet whether it has one.
+func TestReceiverWithoutAFixIsNotUp(t *testing.T) {
+	for fix, up := range map[Fix]bool{FixNone: false, FixUnknown: true, Fix2D: true, Fix3D: true} {
+		s := Details{Replying: true, Connected: true, Fix: fix.String()}.Status()
+		if s.Up != up || (s.State == "no fix") == up || (len(s.Warnings) == 0) != up {
+			t.Errorf("fix %s: up %v, state %q, warnings %q", fix, s.Up, s.State, s.Warnings)
+		}
+	}
+}
