@@ -40,7 +40,7 @@ func (f *remoteEnd) freeClient() *freeClient {
 	}
 	f.t.Cleanup(func() { c.Close() })
 	s := &freeClient{t: f.t, f: f, conn: c, in: bufio.NewReader(c)}
-	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/4\r\nAuthorization: Bearer %s\r\n\r\n", loadcontrol.Path, f.token)
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: %s\r\nAuthorization: Bearer %s\r\n\r\n", loadcontrol.Path, loadcontrol.Protocol, f.token)
 	reply, err := http.ReadResponse(s.in, nil)
 	if err != nil {
 		f.t.Fatal(err)

@@ -217,7 +217,7 @@ func TestGarbageOnTheControlConnectionEndsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/4\r\nAuthorization: Bearer %s\r\n\r\n", loadcontrol.Path, f.token)
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: %s\r\nAuthorization: Bearer %s\r\n\r\n", loadcontrol.Path, loadcontrol.Protocol, f.token)
 		b := make([]byte, 1+rng.IntN(300))
 		for i := range b {
 			b[i] = byte(rng.Uint32())

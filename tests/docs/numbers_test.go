@@ -23,6 +23,7 @@ import (
 	"oneway.example/exporter/estimate/tcpstate"
 	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/estimate/working"
+	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
@@ -109,8 +110,13 @@ func TestTextsHaveTheConstantsOfPackages(t *testing.T) {
 		{meshDoc, say(t, words, int(number(t, "exporter/agent/config", "maxIncludeDepth"))) + " deep in all"},
 		{security, fmt.Sprintf("can have a stream continue for %.0f s to an address", stream.CookieLasts.Seconds())},
 		{security, fmt.Sprintf("returned a cookie of the last %.0f s", stream.CookieLasts.Seconds())},
+		{security, fmt.Sprintf("ends %.0f s after its last cookie was sent", (stream.CookieLasts + udptraffic.Outage).Seconds())},
+		{security, fmt.Sprintf("without a cookie of the last %.0f s", stream.CookieLasts.Seconds())},
+		{security, fmt.Sprintf("whose last cookie is older than %.0f s", span(t, udpCode, "renewSoon").Seconds())},
 		{security, fmt.Sprintf("for %.0f s after the last cookie returned was sent", (stream.CookieLasts + udptraffic.Outage).Seconds())},
 		{security, fmt.Sprintf("while the last cookie returned is older than %.0f s", span(t, udpCode, "renewAfter").Seconds())},
+		{"exporter/doc/decisions/0005-control.md", "the Upgrade `" + loadcontrol.Protocol + "`"},
+		{"exporter/doc/decisions/0009-challenge.md", fmt.Sprintf("and %.0f s later the hellos end", udptraffic.Outage.Seconds())},
 		{"exporter/doc/decisions/0009-challenge.md", fmt.Sprintf("a validation lasts %.0f s", stream.CookieLasts.Seconds())},
 		{"exporter/doc/decisions/0009-challenge.md", fmt.Sprintf("more than %.0f s ago, the load server offers the client a new one twice a second, and ten times a second after %.0f s", span(t, udpCode, "renewAfter").Seconds(), span(t, udpCode, "renewSoon").Seconds())},
 		{security, fmt.Sprintf("packets, with %d bytes each", stream.LoadServerMemory)},

@@ -194,7 +194,7 @@ var (
 				"unknown_transfer",
 				"beyond_plan: a number that the plan does not have",
 				"hello_too_often: hellos above their rate",
-				"bad_hello: too short, or from an invalid source",
+				"bad_hello: too short, from an invalid source, or an echo of a cookie",
 				"unknown_type",
 				"bad_feedback: a report or an order that is old or malformed",
 			},

@@ -18,7 +18,7 @@ func Ends() []string {
 	return []string{
 		EndClosed + ": by the client",
 		EndLost + ": the control connection ended",
-		EndSilent + ": no message or test packet of the client",
+		EndSilent + ": no message or test packet of the client, or none of its cookies",
 		EndProtocol + ": an invalid message",
 		EndShuttingDown + ": the load server stops",
 		EndPaused + ": the load server did not run for a second or more",

@@ -15,13 +15,14 @@ import (
 	"oneway.example/exporter/core/runreason"
 )
 
-// Path is the HTTP path of a session; protocol is the value of Upgrade.
-const (
-	Path     = "/v1/session"
-	protocol = "oneway-test/4"
-	// family is the prefix of the protocol names of all versions.
-	family = "oneway-test/"
-)
+// Path is the HTTP path of a session.
+const Path = "/v1/session"
+
+// Protocol is the value of Upgrade: both ends need the same.
+const Protocol = family + "4"
+
+// family is the prefix of the protocol names of all versions.
+const family = "oneway-test/"
 
 // Accept upgrades an authorized request: it replies 101 and hijacks the connection. It refuses a
 // request that is no upgrade to this protocol; the error is then the refusal. The server must not
@@ -44,7 +45,7 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 		err = nc.SetDeadline(time.Now().Add(frameTime)) // the deadline of the HTTP server may still be set
 	}
 	if err == nil {
-		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
+		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+Protocol+"\r\n\r\n")
 	}
 	if err == nil {
 		err = nc.SetDeadline(time.Time{})
@@ -64,10 +65,10 @@ func upgradable(r *http.Request) *Refusal {
 		return &Refusal{Reason: BadRequest, Detail: "the request must be GET in HTTP/1.1"}
 	case r.ContentLength != 0:
 		return &Refusal{Reason: BadRequest, Detail: "the request must have no content"}
-	case strings.HasPrefix(requested, family) && requested != protocol:
-		return &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("this load server uses %s, the client %.40s: run the same version of oneway at both ends", protocol, Printable(requested))}
-	case requested != protocol || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade"):
-		return &Refusal{Reason: BadRequest, Detail: "the request must have Connection: Upgrade and Upgrade: " + protocol}
+	case strings.HasPrefix(requested, family) && requested != Protocol:
+		return &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("this load server uses %s, the client %.40s: run the same version of oneway at both ends", Protocol, Printable(requested))}
+	case requested != Protocol || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade"):
+		return &Refusal{Reason: BadRequest, Detail: "the request must have Connection: Upgrade and Upgrade: " + Protocol}
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func Refuse(w http.ResponseWriter, r *Refusal) {
 		h.Set("WWW-Authenticate", `Bearer realm="oneway"`)
 	case http.StatusUpgradeRequired:
 		h.Set("Connection", "close, Upgrade")
-		h.Set("Upgrade", protocol)
+		h.Set("Upgrade", Protocol)
 	}
 	if r.RetryAfter > 0 {
 		seconds := (r.RetryAfter + time.Second - 1) / time.Second

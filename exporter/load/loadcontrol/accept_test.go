@@ -18,7 +18,7 @@ import (
 func validRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, Path, http.NoBody)
 	r.Header.Set("Connection", "keep-alive, Upgrade")
-	r.Header.Set("Upgrade", protocol)
+	r.Header.Set("Upgrade", Protocol)
 	return r
 }
 
@@ -40,7 +40,7 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 		{"a browser", func(r *http.Request) { r.Header = http.Header{} }, BadRequest, 400},
 		{"no Connection", func(r *http.Request) { r.Header.Del("Connection") }, BadRequest, 400},
 		{"websocket", func(r *http.Request) { r.Header.Set("Upgrade", "websocket") }, BadRequest, 400},
-		{"a later version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/5") }, WrongVersion, 426},
+		{"a later version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/9") }, WrongVersion, 426},
 		{"an older version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/1") }, WrongVersion, 426},
 		{"a connection that cannot be hijacked", func(*http.Request) {}, BadRequest, 400},
 	} {
@@ -65,7 +65,7 @@ func TestRefusalOfAnotherVersionNamesBothInOneLine(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	want := `{"reason":"wrong_version","detail":"this load server uses oneway-test/4, the client oneway-test/1: run the same version of oneway at both ends"}`
-	if got := w.Body.String(); got != want || w.Header().Get("Upgrade") != protocol {
+	if got := w.Body.String(); got != want || w.Header().Get("Upgrade") != Protocol {
 		t.Errorf("%s, %v\nwant %s", got, w.Header(), want)
 	}
 }
@@ -77,7 +77,7 @@ func TestRefusalHasAStatusAndRetryAfter(t *testing.T) {
 		header  map[string]string
 	}{
 		{Refusal{Reason: Unauthorized}, 401, map[string]string{"WWW-Authenticate": `Bearer realm="oneway"`, "Retry-After": ""}},
-		{Refusal{Reason: WrongVersion}, 426, map[string]string{"Upgrade": protocol, "Connection": "close, Upgrade"}},
+		{Refusal{Reason: WrongVersion}, 426, map[string]string{"Upgrade": Protocol, "Connection": "close, Upgrade"}},
 		{Refusal{Reason: BadRequest}, 400, nil},
 		{Refusal{Reason: Busy, RetryAfter: time.Millisecond}, 503, map[string]string{"Retry-After": "1", "Connection": "close"}},
 		{Refusal{Reason: TooMany, RetryAfter: time.Minute}, 429, map[string]string{"Retry-After": "60"}},
@@ -144,7 +144,7 @@ func TestFrameSentWithTheRequestIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	request := "GET " + Path + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
+	request := "GET " + Path + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " + Protocol + "\r\n\r\n"
 	io.WriteString(c, request+string(frame([]byte(`{"traffic":{"name":"x"}}`), 0)))
 	if m := <-got; m != "x<nil>" {
 		t.Error(m)
@@ -196,7 +196,7 @@ func FuzzRequest(f *testing.F) {
 		if token, ok := BearerToken(r); ok && (token == "" || strings.ContainsAny(token, " \r\n\t")) {
 			t.Errorf("token %q", token)
 		}
-		if upgradable(r) == nil && r.Header.Get("Upgrade") != protocol {
+		if upgradable(r) == nil && r.Header.Get("Upgrade") != Protocol {
 			t.Errorf("upgraded: %q", b)
 		}
 	})

@@ -233,7 +233,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		return nil, err
 	}
 	request.Header.Set("Connection", "Upgrade")
-	request.Header.Set("Upgrade", protocol)
+	request.Header.Set("Upgrade", Protocol)
 	request.Header.Set("User-Agent", "oneway")
 	if o.Token != "" {
 		request.Header.Set("Authorization", "Bearer "+o.Token)
@@ -255,8 +255,8 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		limited.N = maxHeaderBytes
 		return nil, refused(reply)
 	}
-	if reply.Header.Get("Upgrade") != protocol {
-		return nil, &phaseError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
+	if reply.Header.Get("Upgrade") != Protocol {
+		return nil, &phaseError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), Protocol)}
 	}
 	limited.N = math.MaxInt64
 	return in.Peek(in.Buffered())

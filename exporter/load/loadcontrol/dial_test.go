@@ -54,7 +54,7 @@ func TestTokenArrivesInTheHeaderAndIsShownNowhere(t *testing.T) {
 func TestRefusalBeforeTheUpgradeReachesTheClient(t *testing.T) {
 	id := valid(t)
 	for _, reason := range Reasons() {
-		want := Refusal{Reason: reason, Detail: "because of " + protocol, RetryAfter: 90 * time.Second}
+		want := Refusal{Reason: reason, Detail: "because of " + Protocol, RetryAfter: 90 * time.Second}
 		address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &want) })
 		_, err := Dial(t.Context(), ClientOptions{Address: address, CAFile: id.certFile})
 		var got *Refusal

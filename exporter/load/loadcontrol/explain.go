@@ -152,8 +152,8 @@ func parseRefusal(reply *http.Response, body []byte) *Refusal {
 	}
 	r.ID = 0
 	r.Detail = Printable(r.Detail)
-	if r.Reason == WrongVersion && !strings.Contains(r.Detail, protocol) {
-		r.Detail += ", and this client " + protocol + ": run the same version of oneway at both ends"
+	if r.Reason == WrongVersion && !strings.Contains(r.Detail, Protocol) {
+		r.Detail += ", and this client " + Protocol + ": run the same version of oneway at both ends"
 	}
 	if seconds, err := strconv.ParseInt(reply.Header.Get("Retry-After"), 10, 32); err == nil && r.RetryAfter <= 0 {
 		r.RetryAfter = time.Duration(seconds) * time.Second

@@ -1,7 +1,7 @@
 // Package loadcontrol is the control protocol of load tests: authorization, and the messages of the
 // test's traffic, whose content it does not interpret.
 //
-// It uses one TLS 1.3 connection that the client opens (HTTPS with the Upgrade "oneway-test/4", RFC
+// It uses one TLS 1.3 connection that the client opens (HTTPS with the Upgrade of Protocol, RFC
 // 9110 section 7.8), with frames of JSON messages and binary data. The connection is the session:
 // its end is the end of the session at both ends.
 //

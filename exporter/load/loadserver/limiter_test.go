@@ -48,7 +48,7 @@ func (s *site) request(request string) *http.Response {
 	return reply
 }
 
-const upgrade = "Host: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\n"
+const upgrade = "Host: h\r\nConnection: Upgrade\r\nUpgrade: " + loadcontrol.Protocol + "\r\n"
 
 func TestUnknownPeersAreRefusedWithAReason(t *testing.T) {
 	s := newSite(t, Options{}, "a")

@@ -33,8 +33,8 @@
 // random bits of an authorized session, is no longer than the hello, and is limited to 20 a second
 // (package stream).
 //
-// A stream needs the consent of its receiver: hello packets from the proved address, and no ICMP
-// errors. Without consent it pauses; a client that stays silent loses its session, and so the stream.
+// A stream needs the consent of its receiver: hello packets from the proved address, cookies of the last 30 s, and no ICMP
+// errors. Without consent it pauses; a client that stays silent, or returns no cookie, loses its session, and so the stream.
 //
 // A transfer with feedback is authorized as if all of its plan were sent. The client's rate orders
 // must come from the proved address and choose a rate within the plan. Reports of received packets

@@ -181,7 +181,7 @@ const (
 	BeyondPlan
 	// HelloTooOften: above the rate of challenges of one session.
 	HelloTooOften
-	// BadHello: too short for a reply, or from an invalid source.
+	// BadHello: too short for a reply, from an invalid source, or an echo of an offered cookie.
 	BadHello
 	// UnknownType of packet.
 	UnknownType

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/net/tstamp"
 	"oneway.example/exporter/net/wire/loadfmt"
@@ -251,7 +253,7 @@ const noStamp = 0
 const (
 	macBytes    = 16
 	timeBytes   = 8
-	zoneBytes   = 16 // IFNAMSIZ
+	zoneBytes   = unix.IFNAMSIZ
 	cookieBytes = macBytes + timeBytes + 2 + 16 + zoneBytes
 )
 

@@ -75,7 +75,7 @@ const IdleTimeout = 10 * time.Second
 const WatchInterval = 250 * time.Millisecond
 
 // EndIdle ends a session with the error of why, which is ErrIdleTimeout, while idle, the time since something came from the
-// client, is above IdleTimeout, until ctx ends. Each type of traffic runs it for each of its sessions.
+// client, or since its proof expired, is above IdleTimeout, until ctx ends. Each type of traffic runs it for each of its sessions.
 func EndIdle(ctx context.Context, host Host, idle func() time.Duration, why func() error) {
 	for last := sched.Now(); ctxtime.Sleep(ctx, WatchInterval); last = sched.Now() { // silence has no event to wait for
 		// After a time in which this host did not run, what has come meanwhile is not read yet.

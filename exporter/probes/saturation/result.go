@@ -72,7 +72,7 @@ type Load struct {
 	Underrun   float64        `json:"sender_underrun_ratio"`
 	From       report.Seconds `json:"from_seconds"`
 	To         report.Seconds `json:"to_seconds"`
-	// Withheld is the share of the planned packets that the load server did not send because it received nothing from this end;
+	// Withheld is the share of the planned packets that the load server did not send because it received nothing, or none of its cookies, from this end;
 	// Underrun is without them.
 	Withheld float64 `json:"withheld_ratio,omitempty"`
 	// Rates are the quantiles 0.05, 0.5 and 0.95 of the rate of a second, from the first loss to the last; Varies:

@@ -23,7 +23,7 @@ type Report struct {
 	Reverse DirectionReport
 	// RoundTrip is free of clock error: (T4-T1)-(T3-T2).
 	RoundTrip RoundTripReport
-	// Undirected is why losses have no direction; empty: they have one, or nothing was lost.
+	// Undirected is why losses of the last window have no direction; empty: they have one, or nothing was lost in it.
 	Undirected string
 	// Skipped counts due test packets that were not sent, by reason.
 	Skipped map[string]uint64

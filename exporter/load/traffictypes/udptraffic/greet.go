@@ -33,35 +33,60 @@ const (
 func greet(ctx context.Context, s *stream.Session, to func() (at netip.AddrPort, due bool)) {
 	for wait := helloEvery; ctxtime.Sleep(ctx, wait); { // the interval of the packets
 		at, due := to()
-		ago, greeted := s.LastReceived()
-		provedAgo, proved := s.LastProof()
-		asks := greeted && missing(ago) || proved && provedAgo > renewSoon
-		askedAgo, asked := s.LastAsked()
-		offeredAgo, offered := s.LastOffered()
+		d := contact{received: eventOf(s.LastReceived()), proved: eventOf(s.LastProof()), asked: eventOf(s.LastAsked()), offered: eventOf(s.LastOffered())}.decide(due)
 		if at.IsValid() {
-			if proved && provedAgo > renewAfter {
+			if d.offers {
 				_ = s.Offer(at) // on an error the next one may succeed
 			}
 			switch {
-			case asks:
+			case d.asks:
 				_ = s.Ask(at)
-			case due || offered && offeredAgo < askedFor:
+			case d.greets:
 				_ = s.KeepAlive(at)
 			}
 		}
-		wait = greetEvery(asks || asked && askedAgo < askedFor)
+		wait = d.wait
 	}
 }
 
-// missing reports whether packets of the other end are missing, the last of them received so long ago, and may still come.
-func missing(ago time.Duration) bool { return ago > askAfter && ago <= Outage }
+// event is something that happened, or did not.
+type event struct {
+	ago time.Duration
+	was bool // it happened
+}
 
-// greetEvery returns the time until the next hello packet. often: packets of either end are missing, or a cookie.
-func greetEvery(often bool) time.Duration {
-	if often {
-		return askEvery
+func eventOf(ago time.Duration, was bool) event { return event{ago, was} }
+
+func (e event) isYounger(d time.Duration) bool { return e.was && e.ago < d }
+func (e event) isOlder(d time.Duration) bool   { return e.was && e.ago > d }
+
+// contact is what an end knows of the other one.
+type contact struct {
+	received event // the last packet
+	asked    event // the last hello packet with a reply
+	proved   event // when the cookie was sent that was returned last; the load server
+	offered  event // the last cookie; the client
+}
+
+// decision is what an end sends now, and the time until the next one. With asks, greets has no effect.
+type decision struct {
+	offers, asks, greets bool
+	wait                 time.Duration
+}
+
+// decide. due: no stream replaces the hello packets.
+func (c contact) decide(due bool) decision {
+	missing := c.received.isOlder(askAfter) && c.received.ago <= Outage // packets of the other end, which may still come
+	d := decision{
+		offers: c.proved.isOlder(renewAfter),
+		asks:   missing || c.proved.isOlder(renewSoon),
+		greets: due || c.offered.isYounger(askedFor),
+		wait:   helloEvery,
 	}
-	return helloEvery
+	if d.asks || c.asked.isYounger(askedFor) {
+		d.wait = askEvery
+	}
+	return d
 }
 
 // replacesHello reports whether the packets of a stream show that its sender runs: they come as often as hello packets, and

@@ -112,22 +112,25 @@ func (l *lossy) greet(at time.Duration, from, to *greeter, there, back float64) 
 	if at < from.next {
 		return
 	}
-	asks := missing(at-from.received) || from.proves && at-from.proof > renewSoon
-	if from.proves && at-from.proof > renewAfter && l.Float64() >= there {
+	d := contact{
+		received: eventOf(at-from.received, true), asked: eventOf(at-from.asked, true),
+		proved: eventOf(at-from.proof, from.proves), offered: eventOf(at-from.offeredAt, from.offered > 0),
+	}.decide(!from.streams)
+	if d.offers && l.Float64() >= there {
 		to.receive(at, false)
 		to.offered, to.offeredAt = at, at
 	}
-	if lost := l.Float64() < there; asks || !from.streams || from.offered > 0 && at-from.offeredAt < askedFor {
+	if lost := l.Float64() < there; d.asks || d.greets {
 		to.receive(at, lost)
 		if !lost {
 			to.renew(at, from.offered)
 		}
-		if asks && !lost {
+		if d.asks && !lost {
 			to.asked = at
 			from.receive(at, l.Float64() < back)
 		}
 	}
-	from.next = at + greetEvery(asks || at-from.asked < askedFor)
+	from.next = at + d.wait
 }
 
 // silences returns how often an end that runs is told dead in some hours, and how often the proof of the client's address expires.

@@ -9,6 +9,8 @@
 //	                                       <- challenge over UDP, with a cookie, no longer than the hello
 //	prove: the cookie                      ->
 //	                                       <- proved: the address that streams go to
+//	  from then on, over UDP:              <- a new cookie, when the last one returned is 5 s old
+//	    hello packets with it              ->
 //	start: id, direction, plan             ->
 //	                                       <- started: the load server's clock, or refused
 //	  forward: packets, then sent: how many ->
@@ -26,7 +28,8 @@
 //
 // Each end detects the other by its packets. Each sends two hello packets a second while it
 // sends no stream, or one with longer pauses, and ten, which request a reply, while none arrives. A load server that
-// receives nothing from the client for 3 s pauses its stream (consent), and after 10 s ends the session. A client that
+// receives nothing from the client for 3 s pauses its stream (consent), and after 10 s ends the session; it does both as well without a cookie
+// of the last 30 s. A client that
 // receives nothing of a reverse stream, or nothing at all, for 10 s ends the run; and one to whom only the control
 // connection is silent, 10 s after a message was due: a reply, or the records the drain timeout after the planned end of
 // a stream. After an interruption of the path, TCP has as long again.
