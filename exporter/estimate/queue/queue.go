@@ -114,6 +114,8 @@ type Result struct {
 	Evidence string
 	// Interrupted: State is unknown because the path was interrupted to the end of the load, or for most of its packets.
 	Interrupted bool
+	// Impossible: the timestamps are not in order, or span more than a day, so that only Sent and Received are known.
+	Impossible bool
 	// Idle is the smallest delay of the idle parts, Full the smallest while the queue was full. Both are
 	// differences of the two clocks' readings: as delays they need the clocks' offset added to the bound, which is
 	// that of the timestamps alone.

@@ -222,16 +222,16 @@ func Analyze(packets []Packet, o Options) Result {
 		res.Evidence = "no load was sent"
 		return res
 	}
-	if !r.possible() {
-		res.Evidence = "the timestamps are invalid: not in order, or of more than a day"
-		return res
-	}
-	res.PerSecond, res.First = r.series()
 	for i := range r.load {
 		if r.load[i].Arrived != 0 {
 			res.Received++
 		}
 	}
+	if !r.possible() {
+		res.Evidence, res.Impossible = "the timestamps are invalid: not in order, or of more than a day", true
+		return res
+	}
+	res.PerSecond, res.First = r.series()
 	if r.base.n > 0 {
 		res.Idle = Duration{Value: r.base.least, Bound: r.o.StampError + r.idleUncertainty + r.base.early, OK: true}
 	}

@@ -74,18 +74,21 @@ func (k *Kind) fixed(ctx context.Context, s *udptraffic.Session, d sample.Direct
 		Load: load, After: load + 1, Skip: skip, Drift: t.Drift(), StampError: t.StampError(),
 	})
 	out := k.load(t, load, &found)
-	if err == nil && found.Interrupted {
-		err = k.interrupted(out)
+	if err == nil && out.Load.noResult {
+		err = k.noResult(out, found.Interrupted)
 	}
 	return out, err
 }
 
-// interrupted marks the result of a load whose path was interrupted as partial, and returns the error of its run.
-func (k *Kind) interrupted(d *Direction) error {
+// noResult marks a load whose path was interrupted, or whose timestamps are impossible, as partial, and returns the error of its run.
+func (k *Kind) noResult(d *Direction, interrupted bool) error {
 	d.Partial = d.Load.Evidence
+	causes := "a clock was stepped, the queue of the sending host holds packets for seconds, or the timestamps of the remote end are wrong"
+	if interrupted {
+		causes = fmt.Sprintf("the path was interrupted, or a firewall or a smaller MTU drops packets of %d bytes", k.opts.PacketBytes)
+	}
 	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf(
-		"saturation: %s: %s, though the control connection works: the path was interrupted, or a firewall or a smaller MTU drops packets of %d bytes",
-		d.Direction, d.Partial, k.opts.PacketBytes)}
+		"saturation: %s: %s, though the control connection works: %s", d.Direction, d.Partial, causes)}
 }
 
 // unloaded is the result of a transfer that was stopped before its load: the smallest delay of the idle link.
@@ -126,7 +129,7 @@ func (k *Kind) load(t *udptraffic.Transfer, load int, q *queue.Result) *Directio
 		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
 		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(max(1, planned)),
 		Withheld:     float64(max(0, min(planned-q.Sent, t.Counts.Withheld))) / float64(max(1, planned)),
-		interrupted:  q.Interrupted,
+		noResult:     q.Interrupted || q.Impossible,
 		AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
 		SizeRange:    known([2]float64{q.Size.Value - q.Size.Bound, q.Size.Value + q.Size.Bound}, q.Size.OK && q.Size.OneSided),
 		SizeBytes:    known(q.Size.Value, q.Size.OK && !q.Size.OneSided), SizeBound: known(q.Size.Bound, q.Size.OK && !q.Size.OneSided),

@@ -75,6 +75,36 @@ func TestLoadOnAnInterruptedPathIsNoResult(t *testing.T) {
 	}
 }
 
+// A queue of the sending host may hold packets longer than their kernel timestamps are waited for: then some have the time of the call,
+// and are not in order. Such a run is not completed with a throughput of 0 and a loss of 100 %.
+func TestTimestampsThatAreNotInOrderAreNoResult(t *testing.T) {
+	const lost = 100
+	link := wibro()
+	link.Each = func(_ sample.Direction, c *udptraffic.CarrierResult) error {
+		for i := range c.Sent.Packets {
+			if at := &c.Sent.Packets[i].Stamp.At; i%2 == 0 && c.Sent.Packets[i].Due.Sub(c.Sent.Begin) > 10*time.Second {
+				*at = at.Add(-8 * time.Second)
+			}
+		}
+		c.Received.Packets = c.Received.Packets[lost:]
+		return nil
+	}
+	b, err := perform(t, link, slowly, "forward")
+	if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != runreason.NoResult || !strings.Contains(err.Error(), "not in order") || !strings.Contains(err.Error(), "queue of the sending host") {
+		t.Fatal(err)
+	}
+	d := b.run.Body.(*saturation.Result).Directions[0]
+	if want := float64(lost) / float64(d.Counts.Planned); d.Load.Loss != want || d.Partial == "" || strings.Contains(b.words(), "throughput") {
+		t.Errorf("loss %v, want %v; partial %q; %s", d.Load.Loss, want, d.Partial, b.words())
+	}
+	if rows := b.run.Body.(*saturation.Result).Tables()[0].Rows; slices.ContainsFunc(rows, func(r []string) bool { return r[1] == "0 b/s" }) {
+		t.Errorf("rows %v", rows)
+	}
+	if n := len(b.sink.All(metric.LoadedLoss)); n != 0 {
+		t.Errorf("%d series of loss", n)
+	}
+}
+
 // A load server without packets from its client withholds the stream. The rate of the rest is compared with what was offered
 // in the rest, and the withheld packets are told as not sent.
 func TestPacketsWithheldByTheLoadServerAreNotInTheOfferedRate(t *testing.T) {

@@ -53,7 +53,7 @@ type Direction struct {
 	Unsteady bool `json:"rate_not_steady,omitempty"`
 	// Dropped packets arrived and were dropped by the receiving host because its buffer was full.
 	Dropped uint64 `json:"host_dropped_packets,omitempty"`
-	// Partial is why the direction ended early, or how its path was interrupted; empty: neither.
+	// Partial is why the direction ended early or has no result; empty: neither.
 	Partial string `json:"partial,omitempty"`
 
 	remarks []string      // for the notes
@@ -99,8 +99,8 @@ type Load struct {
 	PerSecond    []Bin       `json:"per_second"`
 	First        []Bin       `json:"first_seconds"`
 
-	delays      []float64 // valid ones, in seconds
-	interrupted bool      // queue.Result.Interrupted
+	delays   []float64 // valid ones, in seconds
+	noResult bool      // queue.Result.Interrupted or Impossible
 }
 
 // Bin is a part of the load.
@@ -158,7 +158,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 		if l.Varies && l.Rates != nil {
 			numbers = append(numbers, report.Number{Label: "varies:", Range: &[2]float64{l.Rates[0], l.Rates[2]}, Unit: unit.BytesPerSecond, Text: "in nine of ten seconds"})
 		}
-		if !l.interrupted {
+		if !l.noResult {
 			line("throughput", numbers...)
 		}
 		line("loss under load", report.Number{Value: &l.Loss, Unit: unit.Ratio})
@@ -240,7 +240,7 @@ func (d *Direction) remark(format string, args ...any) {
 
 // remark adds the notes on the limitations of a load.
 func (l *Load) remark(d *Direction) {
-	if l.State != queue.Filled.String() && !l.interrupted { // the run's error tells an interruption
+	if l.State != queue.Filled.String() && !l.noResult { // the run's error tells why
 		d.remark("%s: %s", words(l.State), l.Evidence)
 	}
 	// The session notes packets that the sender's kernel refused.
@@ -260,7 +260,7 @@ func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
 	return []loadtest.Counter{{Desc: metric.LoadedDelay}}
 }
 
-// Publish sets the values of a run, without a direction whose path was interrupted.
+// Publish sets the values of a run, without a direction that has no result.
 func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	body, ok := r.Body.(*Result)
 	if !ok {
@@ -268,7 +268,7 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 	for _, d := range body.Directions {
 		switch {
-		case d.Load != nil && d.Load.interrupted:
+		case d.Load != nil && d.Load.noResult:
 		case d.Load != nil:
 			d.Load.publish(v, d.Direction)
 			d.Load.publishElapsed(v, d.Direction, &k.opts)

@@ -55,8 +55,10 @@ func (d *Direction) loadTable() report.Table {
 		t.Heading += fmt.Sprintf(": %s; %s", l.State, l.Evidence)
 	}
 	rate := unit.BytesPerSecond.Format
-	t.Row("offered", rate(l.Offered))
-	t.Row("received", rate(l.Throughput))
+	if l.To > 0 {
+		t.Row("offered", rate(l.Offered))
+		t.Row("received", rate(l.Throughput))
+	}
 	if l.Rates != nil {
 		words := quantiles(rate(l.Rates[0]), rate(l.Rates[1]), rate(l.Rates[2]))
 		if l.Varies {
