@@ -138,6 +138,9 @@ func (c *client) explain(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Sprintf("no complete reply within %v", c.options.Timeout)
 	}
+	if errors.Is(err, io.EOF) {
+		return "the store closed the connection without a reply: check url (http or https, the port); a firewall may have closed it"
+	}
 	return clip(errtext.Words(hostport.WithRemedy(err)))
 }
 

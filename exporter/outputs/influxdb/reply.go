@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +51,7 @@ const (
 
 // classify reads a reply. InfluxDB 1.8 has "error" in its body, 2 "message", 3 "error" with "data", a list of refused lines. A refusal
 // without these, a page, a text or nothing, is of a proxy, a firewall or a server that expects TLS: it refuses the connection and not
-// the points.
+// the points. A success (204, and 200 of other stores) has no page and no error either: a portal's or a web server's page took no point.
 func classify(status int, header http.Header, body []byte, now time.Time) reply {
 	var v struct {
 		Error   string          `json:"error"`
@@ -58,8 +59,9 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 		Data    json.RawMessage `json:"data"`
 	}
 	_ = json.Unmarshal(body, &v) // another body is text
-	reason := v.Error + v.Message
-	if reason == "" {
+	message := v.Error + v.Message
+	reason := message
+	if message == "" {
 		reason = strings.TrimSpace(string(body))
 	}
 	refused := countRefused(reason, v.Data)
@@ -68,23 +70,24 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 	}
 	r := reply{reason: short(status, reason)}
 	switch {
-	case status == http.StatusNoContent || status == http.StatusOK:
+	case status == http.StatusNoContent, status == http.StatusOK && message == "" && (len(body) == 0 || json.Valid(body)):
 		r = reply{result: resultWritten}
 	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && refused > 0:
 		r.result, r.refused = resultPartial, refused
-	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && v.Error+v.Message != "":
+	case (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && message != "":
 		r.result = resultRejected
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		r.result = resultUnauthorized
 	case status == http.StatusNotFound:
 		r.result = resultNotFound
-		if v.Error+v.Message == "" {
+		if message == "" {
 			r.reason += ": no write API of this version at this address; check url and version"
 		}
 	case status == http.StatusRequestEntityTooLarge:
 		r.result = resultTooLarge
 	default:
-		if r.result = resultServerError; status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
+		r.result = resultServerError
+		if message == "" && slices.Contains([]int{http.StatusOK, http.StatusBadRequest, http.StatusUnprocessableEntity}, status) {
 			r.reason += " (not a message of InfluxDB: check url; a proxy or a firewall may reply, or the port may expect https)"
 		}
 		r.after = retryAfter(header.Get("Retry-After"), now)
