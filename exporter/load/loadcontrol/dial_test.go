@@ -98,6 +98,7 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	clients := x509.NewCertPool()
 	clients.AddCert(id.cert.Leaf)
+	clients.AddCert(expired.cert.Leaf)
 	strict := ServerTLS(showing(id.cert), clients)
 	strict.ClientAuth = tls.RequireAndVerifyClientCert
 	free := reply(t, func(net.Conn) {})
@@ -135,6 +136,7 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 		{"a pin and an authority that disagree", ClientOptions{Address: with(other, text(200, "")), Pin: PinOf(other.cert.Leaf), CAFile: id.certFile}, "set ca_file"},
 		{"no client certificate", ClientOptions{Address: serve(t, strict, text(200, ""))}, "the load server requires a client certificate of its own authority: see cert_file and key_file"},
 		{"a client certificate of nobody", ClientOptions{Address: serve(t, strict, text(200, "")), CertFile: other.certFile, KeyFile: other.keyFile}, "the load server requires a client certificate of its own authority"},
+		{"an expired client certificate", ClientOptions{Address: serve(t, strict, text(200, "")), CertFile: expired.certFile, KeyFile: expired.keyFile}, "the client certificate (cert_file) has expired"},
 		{"nobody listening", ClientOptions{Address: closed(t)}, "connection refused: is a load server listening on this port?"},
 		{"the wrong family", ClientOptions{Address: free, Family: "ipv6"}, "it has no address of family ipv6"},
 		{"a local address of another family", ClientOptions{Address: free, Local: netip.IPv6Loopback()}, "it has no address of family ipv6, the family of the local address ::1"},

@@ -100,6 +100,8 @@ func alertHint(alert string) string {
 	switch alert {
 	case "tls: certificate required", "tls: bad certificate", "tls: unknown certificate authority":
 		return "the load server requires a client certificate of its own authority: see cert_file and key_file"
+	case "tls: expired certificate":
+		return "the client certificate (cert_file) has expired or is not yet valid by the load server's clock: renew it, or set that clock"
 	case "tls: protocol version not supported":
 		return "the peer does not support TLS 1.3: is it a load server?"
 	}

@@ -105,7 +105,8 @@ func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("loadcontrol: client certificate: %w", err)
 		}
-		c.Certificates = []tls.Certificate{cert}
+		// Sent whatever authorities the load server names: its alert has the reason why it refuses another.
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil }
 	}
 	return c, nil
 }

@@ -52,7 +52,10 @@ func (r *LoadServer) authorize(req *http.Request) (Token, *loadcontrol.Refusal) 
 		if t, known := r.tokens.named(name); known && t.Certificate {
 			return t, nil
 		}
-		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: fmt.Sprintf("the certificate of %.64q has no token", name)}
+		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: fmt.Sprintf("the certificate of %.64q has no token: the tokens file needs the line \"NAME certificate\" with this name", name)}
+	}
+	if r.clientCAs == nil {
+		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "a token is required: without client_ca_file this load server accepts no client certificate"}
 	}
 	return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "a token or a client certificate is required"}
 }

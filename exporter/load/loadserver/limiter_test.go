@@ -178,13 +178,24 @@ func TestClientCertificateStandsForAToken(t *testing.T) {
 	if err := AppendToken(s.o.TokensFile, Token{Name: "berlin", Certificate: true, Limits: loadcontrol.Limits{Sessions: 7}}); err != nil {
 		t.Fatal(err)
 	}
-	for name, ok := range map[string]bool{"berlin": true, "unknown": false, "impostor": false} {
+	without := newSite(t, Options{}, "a")
+	for _, test := range []struct {
+		name string
+		site *site
+		want string
+	}{
+		{"berlin", s, ""},
+		{"unknown", s, `the certificate of "unknown" has no token: the tokens file needs the line`},
+		{"impostor", s, "requires a client certificate of its own authority"},
+		{"berlin", without, "without client_ca_file this load server accepts no client certificate"},
+	} {
+		name := test.name
 		c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{
-			Address: s.r.Addrs()[0].String(), Pin: s.r.Pin(),
+			Address: test.site.r.Addrs()[0].String(), Pin: test.site.r.Pin(),
 			CertFile: filepath.Join(dir, name+".pem"), KeyFile: filepath.Join(dir, name+".key"),
 		})
-		if (err == nil) != ok {
-			t.Errorf("%s: %v", name, err)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 		if err == nil {
 			if got := c.Welcome().Limits.Sessions; got != 7 {
