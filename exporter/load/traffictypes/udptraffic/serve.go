@@ -407,7 +407,7 @@ func (s *serving) idleError() error {
 		return &traffic.IdleError{Detail: "no address was proved within " + timeout + ": does a firewall drop test packets?"}
 	}
 	if s.silentTime(sched.Now()) < traffic.IdleTimeout {
-		return &traffic.IdleError{Detail: fmt.Sprintf("no hello packet from %v has returned a cookie that was sent there in the last %s: does a firewall drop packets to it?", *to, unit.Duration(stream.CookieLasts))}
+		return &traffic.IdleError{Detail: fmt.Sprintf("no hello packet from %v has returned a cookie that was sent there in the last %s: does a firewall drop packets to it, or a queue hold them for longer?", *to, unit.Duration(stream.CookieLasts))}
 	}
 	detail := fmt.Sprintf("no test packet was received from %v for %s", *to, timeout)
 	switch from, ok := s.otherSource(*to); {
