@@ -3,48 +3,98 @@ package delay
 import (
 	"iter"
 	"math"
+	"math/bits"
 	"time"
 )
 
-// Variation compares each packet with the previous one. The delays may have any constant clock offset. The zero
-// value is ready.
+// Variation compares each packet with those numbered one less and one more. The delays may have any constant clock offset. The
+// zero value is ready.
 type Variation struct {
-	seq    uint64
-	delay  time.Duration
-	any    bool
-	jitter float64 // ns
-	pairs  uint64
+	recent []arrival     // by number modulo the length, with the number plus one; nil until a packet is overtaken
+	seq    uint64        // the highest number
+	last   time.Duration // the delay of the last arrival
+	jitter float64       // ns
+	any    bool          // there is a last arrival
+	paired bool          // there were two
 }
 
-// Add takes the delay of a unique packet, in order of arrival. It returns the IPDV, delay minus the delay of the
-// packet numbered one less, signed (RFC 3393 section 2; RFC 5481 section 4.1). It is defined only if that packet
-// was the previous arrival: a lost or overtaken neighbor leaves it undefined.
-func (v *Variation) Add(seq uint64, delay time.Duration) (ipdv time.Duration, ok bool) {
-	difference, known := delay-v.delay, v.any
-	ok = known && seq == v.seq+1
-	v.seq, v.delay, v.any = seq, delay, true
-	if known {
+// leastRecent is the least length of recent.
+const leastRecent = 16
+
+// Add takes the delay of a unique packet, in order of arrival. It returns the IPDVs that this delay completes, delay minus the
+// delay of the packet numbered one less, signed (RFC 3393 section 2; RFC 5481 section 4.1): at most two, its own, and the one
+// of the packet numbered one more if this one was overtaken by it. So two neighbors have theirs in any order of arrival, and a lost packet leaves
+// its own and the next one undefined. A packet that is overtaken by many more packets than all before, or than Reserve has set,
+// may have none.
+func (v *Variation) Add(seq uint64, delay time.Duration) (ipdvs [2]time.Duration, n int) {
+	if v.any {
 		// J += (|D| - J)/16 over arrivals, in sequence or not: RFC 3550
 		// section 6.4.1. D, the difference of the transit times, is the
 		// difference of the delays.
-		v.jitter += (math.Abs(float64(difference)) - v.jitter) / 16
-		v.pairs++
+		v.jitter += (math.Abs(float64(delay-v.last)) - v.jitter) / 16
+		v.paired = true
 	}
-	if !ok {
-		return 0, false
+	overtaken := v.any && seq < v.seq
+	if overtaken && v.seq-seq < PDVLimit/4 {
+		v.Reserve(int(v.seq - seq))
 	}
-	return difference, true
+	if before, ok := v.delayOf(seq - 1); ok {
+		ipdvs[n] = delay - before
+		n++
+	}
+	if after, ok := v.delayOf(seq + 1); ok {
+		ipdvs[n] = after - delay
+		n++
+	}
+	v.last, v.any = delay, true
+	if v.recent != nil {
+		*v.at(seq) = arrival{seq + 1, delay}
+	}
+	if !overtaken || v.recent == nil {
+		v.seq = seq
+	}
+	return ipdvs, n
+}
+
+func (v *Variation) at(seq uint64) *arrival { return &v.recent[seq%uint64(len(v.recent))] }
+
+// delayOf returns the delay of a recent packet.
+func (v *Variation) delayOf(seq uint64) (time.Duration, bool) {
+	if v.recent == nil {
+		return v.last, v.any && seq == v.seq
+	}
+	a := v.at(seq)
+	return a.delay, a.seq > 0 && a.seq == seq+1
+}
+
+// Reserve keeps packets so that one which is overtaken by so many has its neighbors; with 16 bytes each, a power of two of them, up to 1 MiB.
+func (v *Variation) Reserve(overtaking int) {
+	if overtaking+2 <= len(v.recent) {
+		return
+	}
+	old := v.recent
+	if v.recent = make([]arrival, min(PDVLimit, max(leastRecent, 2<<bits.Len(uint(overtaking+1))))); v.any && old == nil {
+		*v.at(v.seq) = arrival{v.seq + 1, v.last}
+	}
+	for _, a := range old {
+		if a.seq > 0 {
+			*v.at(a.seq - 1) = a
+		}
+	}
 }
 
 // Jitter is the running mean of RFC 3550 section 6.4.1, gain 1/16; not defined
 // before the second packet. It begins at 0 and needs some 50 packets to settle.
 func (v *Variation) Jitter() (time.Duration, bool) {
-	return time.Duration(math.Round(v.jitter)), v.pairs > 0
+	return time.Duration(math.Round(v.jitter)), v.paired
 }
 
-// Break discards the last packet but keeps the jitter: the clock offset has changed (a step, a restarted remote
-// end), so the next difference is undefined.
-func (v *Variation) Break() { v.any = false }
+// Break discards the packets but keeps the jitter: the clock offset has changed (a step, a restarted remote
+// end), so a difference from later ones is undefined.
+func (v *Variation) Break() {
+	v.any = false
+	clear(v.recent)
+}
 
 // Reset returns to the zero value.
 func (v *Variation) Reset() { *v = Variation{} }

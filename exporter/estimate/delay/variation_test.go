@@ -1,39 +1,102 @@
 package delay
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	diff "github.com/google/go-cmp/cmp"
 
 	"oneway.example/tests/testseed"
 )
 
 func TestIPDVIsSignedAndOnlyOfConsecutiveNumbers(t *testing.T) {
 	var v Variation
+	v.Reserve(1)
 	for i, c := range []struct {
 		seq   uint64
 		delay time.Duration
-		want  time.Duration
-		ok    bool
+		want  []time.Duration
 	}{
-		{1, 10 * ms, 0, false},         // nothing before it
-		{2, 13 * ms, 3 * ms, true},     //
-		{3, 11 * ms, -2 * ms, true},    // faster: negative
-		{5, 20 * ms, 0, false},         // 4 was lost
-		{6, 20 * ms, 0, true},          // a defined zero
-		{8, 25 * ms, 0, false},         // 7 is outstanding
-		{7, 60 * ms, 0, false},         // and was overtaken
-		{9, 25 * ms, 0, false},         // its neighbor 8 is not the previous arrival
-		{10, -25 * ms, -50 * ms, true}, // below zero: another clock; the difference is valid
+		{1, 10 * ms, nil},                                // nothing before it
+		{2, 13 * ms, []time.Duration{3 * ms}},            //
+		{3, 11 * ms, []time.Duration{-2 * ms}},           // faster: negative
+		{5, 20 * ms, nil},                                // 4 was lost
+		{6, 20 * ms, []time.Duration{0}},                 // a defined zero
+		{8, 25 * ms, nil},                                // 7 is outstanding
+		{7, 60 * ms, []time.Duration{40 * ms, -35 * ms}}, // and was overtaken: its own, and the one of 8
+		{9, 25 * ms, []time.Duration{0}},                 //
+		{10, -25 * ms, []time.Duration{-50 * ms}},        // below zero: another clock; the difference is valid
 	} {
-		got, ok := v.Add(c.seq, c.delay)
-		if got != c.want || ok != c.ok {
-			t.Errorf("step %d: Add(%d, %v) = %v %v, want %v %v", i, c.seq, c.delay, got, ok, c.want, c.ok)
+		got, n := v.Add(c.seq, c.delay)
+		if !slices.Equal(got[:n], c.want) {
+			t.Errorf("step %d: Add(%d, %v) = %v, want %v", i, c.seq, c.delay, got[:n], c.want)
 		}
+	}
+}
+
+// Reordering does not choose which delays are compared: overtaken packets have the largest delays.
+func TestIPDVOfReorderedPacketsIncludesAllNeighbors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 6))
+	delays := make([]time.Duration, 5000)
+	order := make([]uint64, len(delays))
+	for i := range delays {
+		if order[i] = uint64(i); rng.IntN(5) == 0 {
+			delays[i] = time.Duration(rng.Int64N(int64(2 * time.Second)))
+		}
+	}
+	delays[20] = 4 * time.Second // by 200 packets, more than any later one
+	sent := func(seq uint64) time.Duration { return time.Duration(seq) * 20 * ms }
+	slices.SortFunc(order, func(a, b uint64) int { return cmp.Compare(sent(a)+delays[a], sent(b)+delays[b]) })
+	var v Variation
+	v.Reserve(200)
+	var got, want []time.Duration
+	for _, seq := range order {
+		ipdvs, n := v.Add(seq, delays[seq])
+		got = append(got, ipdvs[:n]...)
+	}
+	for i := range delays[1:] {
+		want = append(want, delays[i+1]-delays[i])
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d IPDVs, want those of all %d pairs", len(got), len(want))
+	}
+}
+
+// Without Reserve few are missing: those before the list is long enough.
+func TestIPDVOfOvertakenPacketsIsCompleteAfterTheFirstOnes(t *testing.T) {
+	var v Variation
+	missing := 0
+	for i := range uint64(2000) { // one of 40 is overtaken by 30
+		seq := i
+		if at := i % 40; at < 30 {
+			seq = i + 1
+		} else if at == 30 {
+			seq = i - 30
+		}
+		_, n := v.Add(seq, ms)
+		missing -= n
+	}
+	if missing += 1999; missing > 2 {
+		t.Errorf("%d of 1999 are missing", missing)
+	}
+}
+
+// A remote end may number its replies as it likes.
+func TestNumbersFarBehindTakeNoMemory(t *testing.T) {
+	var v Variation
+	for _, seq := range []uint64{1 << 63, 5, 1<<63 - PDVLimit, 1 << 40, 0} {
+		if _, n := v.Add(seq, ms); n > 0 {
+			t.Errorf("number %d has a neighbor", seq)
+		}
+	}
+	if v.recent != nil {
+		t.Errorf("%d packets are kept", len(v.recent))
 	}
 }
 
@@ -74,7 +137,7 @@ func TestJitterIsThatOfRFC3550(t *testing.T) {
 		d := (arrival - sent) - transit
 		transit = arrival - sent
 		v.Add(seq, time.Duration(arrival-sent))
-		if seq == 0 || v.pairs == 0 {
+		if seq == 0 || !v.paired {
 			continue
 		}
 		if d < 0 {
@@ -94,7 +157,7 @@ func TestBreakKeepsAClockStepOutOfVariationAndJitter(t *testing.T) {
 	v.Add(2, 11*ms)
 	before, _ := v.Jitter()
 	v.Break()
-	if d, ok := v.Add(3, time.Hour); ok {
+	if d, n := v.Add(3, time.Hour); n > 0 {
 		t.Errorf("IPDV %v across a step", d)
 	}
 	if after, _ := v.Jitter(); after != before {
@@ -119,8 +182,8 @@ func TestPDVIsDelayMinusTheSmallestOfTheWindow(t *testing.T) {
 		got = append(got, arrival{seq, d})
 	}
 	want := []arrival{{1, 10 * ms}, {2, 0}, {4, 35 * ms}, {3, 0}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(arrival{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if wrong := diff.Diff(want, got, diff.AllowUnexported(arrival{})); wrong != "" {
+		t.Errorf("(-want +got):\n%s", wrong)
 	}
 	for range p.Drain() {
 		t.Error("drained twice")

@@ -304,7 +304,7 @@ func (e *estimator) stepped() {
 	for i := range e.ways {
 		w := &e.ways[i]
 		w.delays.Break()
-		w.variation.Break()
+		w.breakPairs()
 		w.drain() // the variation window ends here
 	}
 	if e.offset != nil {
@@ -314,8 +314,9 @@ func (e *estimator) stepped() {
 
 // renumber is called when the remote end's numbers begin anew.
 func (e *estimator) renumber() {
-	e.ways[sample.Forward].variation.Break()
-	e.ways[sample.Reverse].variation.Break()
+	for i := range e.ways {
+		e.ways[i].breakPairs()
+	}
 	e.restarts++
 	if e.offset != nil {
 		e.offset.Reset() // the remote host and its clock may be others

@@ -182,7 +182,7 @@ func (p *Prober) measure(sending, ctx context.Context, count uint64, series *ser
 	}
 	opts := *p.opts
 	opts.Window = math.MaxInt64 // one window: the whole run
-	s, end, err := p.begin(sending, peer, &opts, series, func(s *session) { s.endAfter(count); s.estimator.collect = &collector{} })
+	s, end, err := p.begin(sending, peer, &opts, series, func(s *session) { s.endAfter(count); s.estimator.collect = newCollector(&opts) })
 	if err != nil {
 		return found, err
 	}

@@ -50,6 +50,15 @@ type collector struct {
 	ipdv, delays  [2]delay.Window
 }
 
+// newCollector returns a collector whose delay variation includes all packets that arrive within the waiting time.
+func newCollector(o *Options) *collector {
+	c := &collector{}
+	for d := range c.variation {
+		c.variation[d].Reserve(int(min(delay.PDVLimit/4, 2*o.LossTimeout/o.Interval)))
+	}
+	return c
+}
+
 // received adds a number of packets that the receiver counted. The delays of those whose reply was lost are unknown.
 func (c *collector) received(v ledger.Verdict) {
 	if c != nil {
@@ -75,16 +84,23 @@ func (c *collector) spreads(d sample.Direction, open delay.Open, reference delay
 	return &spreads{ipdv: spreadLike(ipdv, reference, 0), pdv: spreadLike(all, reference, all.Min)}
 }
 
+// breakPairs compares no later packet with an earlier one.
+func (c *collector) breakPairs() {
+	for d := range c.variation {
+		c.variation[d].Break()
+	}
+}
+
 func (c *collector) add(p *record.Packet) {
 	switch {
 	case p.Era < c.era:
 		return
 	case p.Era > c.era:
-		*c = collector{era: p.Era, restarts: p.Restarts}
+		*c = collector{era: p.Era, restarts: p.Restarts, variation: c.variation}
+		c.breakPairs()
 	case p.Restarts != c.restarts:
 		c.restarts = p.Restarts
-		c.variation[sample.Forward].Break()
-		c.variation[sample.Reverse].Break()
+		c.breakPairs()
 	}
 	seqs := [2]uint64{p.Seq, p.ReverseSeq}
 	for d, v := range [2]sample.Delay{p.Forward, p.Reverse} {
@@ -95,7 +111,8 @@ func (c *collector) add(p *record.Packet) {
 			continue
 		}
 		c.delays[d].Add(plain(v.Value))
-		if ipdv, paired := c.variation[d].Add(seqs[d], v.Value); paired {
+		ipdvs, n := c.variation[d].Add(seqs[d], v.Value)
+		for _, ipdv := range ipdvs[:n] {
 			c.ipdv[d].Add(plain(ipdv))
 		}
 	}

@@ -222,9 +222,8 @@ func (s *session) snapshot() snapshot {
 	v.noRoundTrip = invalid.roundTrips
 	for _, dir := range sample.Directions() {
 		w := &e.ways[dir]
-		jitter, any := w.variation.Jitter()
 		v.directions[dir] = directionSnapshot{
-			DirectionCounts: a.Direction(dir), jitter: seconds(jitter, any), negative: w.negative,
+			DirectionCounts: a.Direction(dir), jitter: w.jitter(), negative: w.negative,
 			lowConfidence: w.lowConfidence, txUncertain: w.txUncertain, invalid: invalid.delays[dir],
 		}
 	}

@@ -18,9 +18,6 @@ type direction struct {
 	// undecided counts packets whose outcome stays unknown.
 	undecided uint64
 	delays    delay.Window
-	// variation holds the window's delays by number, valid or not: a constant clock offset does not change their
-	// differences.
-	variation delay.Variation
 	played    *played // nil: profile slim
 
 	negative, lowConfidence uint64
@@ -30,8 +27,10 @@ type direction struct {
 
 // played is what profile slim does not export.
 type played struct {
-	pdv    delay.PDV
-	voices []*voice.Playout
+	// variation has all delays, valid or not: a constant clock offset does not change their differences.
+	variation delay.Variation
+	pdv       delay.PDV
+	voices    []*voice.Playout
 }
 
 // decided adds numbers of received and lost packets.
@@ -51,18 +50,36 @@ func (w *direction) burst(length int) { w.out.burst.Observe(float64(length)) }
 
 // add takes one delay.
 func (w *direction) add(seq uint64, v sample.Delay) {
-	space := w.played == nil || w.played.pdv.Add(seq, v.Value)
 	if v.OK() {
 		w.delays.Add(v)
 	} else {
 		w.delays.AddUndefined()
 	}
-	if ipdv, paired := w.variation.Add(seq, v.Value); paired {
+	if w.played == nil {
+		return
+	}
+	ipdvs, n := w.played.variation.Add(seq, v.Value)
+	for _, ipdv := range ipdvs[:n] {
 		w.out.ipdv.Observe(ipdv.Seconds())
 	}
-	if !space {
+	if !w.played.pdv.Add(seq, v.Value) {
 		w.drain()
 	}
+}
+
+// breakPairs compares no later packet with an earlier one.
+func (w *direction) breakPairs() {
+	if w.played != nil {
+		w.played.variation.Break()
+	}
+}
+
+// jitter is defined in RFC 3550.
+func (w *direction) jitter() ledger.Optional[float64] {
+	if w.played == nil {
+		return ledger.Optional[float64]{}
+	}
+	return seconds(w.played.variation.Jitter())
 }
 
 // drain exports the window's delay variation, which is defined only when its smallest delay is known.
