@@ -189,9 +189,7 @@ func (l gatedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		g := &gatedConn{TCPConn: c.(*net.TCPConn), gate: l.gate}
-		if at, ok := l.Addr().(*net.TCPAddr); ok {
-			g.zone = at.Zone
-		}
+		g.zone = zoneOf(l.Addr(), c.LocalAddr())
 		if l.gate.enter(g, peerOf(c)) {
 			return g, nil
 		}
@@ -208,11 +206,35 @@ const writeTime = 30 * time.Second
 type gatedConn struct {
 	*net.TCPConn
 	gate *gate
-	// zone is the interface of a listener at a link-local address.
+	// zone is the interface of a link-local address (zoneOf).
 	zone string
 
 	host, site *source
 	removed    bool // removed from the counts; guarded by gate.mu
+}
+
+// zoneOf returns the interface of a connection's local address: the listener's, or for a listener at all addresses the only one that
+// has this link-local address. Empty: it is not link-local, or several have it.
+func zoneOf(listener, local net.Addr) (zone string) {
+	if at, ok := listener.(*net.TCPAddr); ok && at.Zone != "" {
+		return at.Zone
+	}
+	at, ok := local.(*net.TCPAddr)
+	if !ok || at.Zone != "" || !at.IP.IsLinkLocalUnicast() || at.IP.To4() != nil {
+		return ""
+	}
+	all, _ := net.Interfaces() // without them it is unknown
+	for _, one := range all {
+		addresses, _ := one.Addrs()
+		if !slices.ContainsFunc(addresses, func(a net.Addr) bool { n, ok := a.(*net.IPNet); return ok && n.IP.Equal(at.IP) }) {
+			continue
+		}
+		if zone != "" {
+			return ""
+		}
+		zone = one.Name
+	}
+	return zone
 }
 
 // LocalAddr has the interface of a link-local address, which the kernel returns for a link-local peer only.
