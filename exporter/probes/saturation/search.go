@@ -118,6 +118,7 @@ func (d *Direction) evaluate(t *udptraffic.Transfer, reports int, most float64, 
 		from = length - width
 	}
 	found := stepsOf(t, &a, []time.Duration{from, from + width})[0]
+	best = max(best, found.Received) // it may begin between two parts
 	switch {
 	case full && low > 0 && found.Received > unsteady*low:
 		d.Unsteady = true

@@ -34,7 +34,11 @@ func adjusted(t *testing.T, link *bottleneck, change func(*saturation.Options), 
 	if link.Transfers != 1 {
 		t.Errorf("%d transfers, want one without a pause", link.Transfers)
 	}
-	return b, b.run.Body.(*saturation.Result).Directions[0]
+	d := b.run.Body.(*saturation.Result).Directions[0]
+	if d.Sustained != nil && *d.Maximum < d.Sustained.Received {
+		t.Errorf("at most %.0f and %.0f bytes/s sustained", *d.Maximum, d.Sustained.Received)
+	}
+	return b, d
 }
 
 func TestSearchFindsTheRateOfASteadyLink(t *testing.T) {
