@@ -54,7 +54,7 @@ func (s *reflectorSection) plan(c *config.Config, m *maker) (found config.Proble
 		o.Keys = append(o.Keys, stampfmt.NewKey(one))
 	}
 	s.task, found = m.place(c.Reflector, &task{
-		key: "reflector", what: "the reflector", log: m.log.With("component", "reflector"), identity: identity, secrets: secrets,
+		key: "reflector", what: "the reflector", pause: listen.RetryInterval, log: m.log.With("component", "reflector"), identity: identity, secrets: secrets,
 		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return reflector.New(o, reflector.Env{Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen))})
 		},
@@ -161,7 +161,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 	o.Given = c.LoadServer.Has
 	s.task, found = m.place(c.LoadServer, &task{
 		// The load server reads changed files again without ending sessions.
-		key: "load_server", what: "the load server", log: m.log.With("component", "load_server"), identity: s.options, files: true,
+		key: "load_server", what: "the load server", pause: listen.RetryInterval, log: m.log.With("component", "load_server"), identity: s.options, files: true,
 		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return loadserver.New(o, loadserver.Env{
 				Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen)), Links: m.shared.links,

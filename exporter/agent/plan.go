@@ -146,7 +146,11 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 	old := m.running[t.key]
 	switch {
 	case !old.same(t):
-		old, t.unit = t, newUnit(t.logger, m.options.retry, t.runner(m.sink))
+		r := m.options.retry
+		if t.pause > 0 {
+			r.most = min(r.most, t.pause)
+		}
+		old, t.unit = t, newUnit(t.logger, r, t.runner(m.sink))
 		_, err = t.prepare(m.sink)
 	case t.files:
 		_, err = t.make(metric.Discard{}, nil, slog.New(slog.DiscardHandler))

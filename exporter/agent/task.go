@@ -48,6 +48,9 @@ type task struct {
 	// only to check them.
 	files bool
 
+	// pause is the longest one after a failure; zero: retry of the options.
+	pause time.Duration
+
 	current atomic.Pointer[run]
 	unit    *unit
 }
@@ -259,7 +262,7 @@ func (u *unit) finish(end func()) {
 // supervise runs the function, again after each failure, until ctx ends, or until it has started something, whose end it
 // returns.
 func (u *unit) supervise(ctx context.Context) (end func()) {
-	delay := u.retry.first
+	delay, told := u.retry.first, ""
 	for {
 		begin := time.Now()
 		err := guarded(u.log, func() (err error) { end, err = u.run(ctx); return err })
@@ -271,11 +274,15 @@ func (u *unit) supervise(ctx context.Context) (end func()) {
 			return nil
 		}
 		if time.Since(begin) > u.retry.most {
-			delay = u.retry.first // after a long run this is a new fault
+			delay, told = u.retry.first, "" // after a long run this is a new fault
 		}
-		if !u.failed(ctx, err, delay) {
+		if err == nil {
+			err = errEnded
+		}
+		if !u.failed(ctx, err, delay, err.Error() == told) {
 			return nil
 		}
+		told = err.Error()
 		delay = min(2*delay, u.retry.most)
 		u.set(nil)
 	}
@@ -288,15 +295,16 @@ func (u *unit) ended(err error) {
 	}
 }
 
-// failed logs the error of a unit and waits until its next start: false if ctx ended before.
-func (u *unit) failed(ctx context.Context, err error, delay time.Duration) bool {
-	if err == nil {
-		err = errEnded
-	}
+// failed logs the error of a unit, at the level debug if it is known, and waits until its next start: false if ctx ended before.
+func (u *unit) failed(ctx context.Context, err error, delay time.Duration, known bool) bool {
 	u.set(err)
 	// Jitter of a quarter, so that units that failed together do not fail together again.
 	pause := delay*3/4 + rand.N(delay/2)
-	u.log().Error("Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
+	level := slog.LevelError
+	if known {
+		level = slog.LevelDebug
+	}
+	u.log().Log(ctx, level, "Failed, will be retried", "err", err, "retry_in_seconds", pause.Seconds())
 	return ctxtime.Sleep(ctx, pause)
 }
 

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/net/listen"
 )
 
 func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {
@@ -44,6 +45,40 @@ func TestPausesGrowAndAreResetAfterAGoodRun(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestRepeatedFailureIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		runs := 0
+		u := startUnit(ctx, slog.New(slog.NewTextHandler(&told, nil)), retry{first: time.Second, most: 5 * time.Second}, func(ctx context.Context) error {
+			if runs++; runs == 8 {
+				ctxtime.Sleep(ctx, time.Minute) // simulated time (synctest): the next failure is a new fault
+			}
+			return map[bool]error{true: errors.New("no address"), false: errors.New("port in use")}[runs <= 4 || runs >= 8]
+		})
+		// simulated time (synctest)
+		time.Sleep(3 * time.Minute)
+		cancel()
+		<-u.done
+		if lines := strings.Count(told.String(), "no address"); runs < 10 || lines != 2 || strings.Count(told.String(), "port in use") != 1 {
+			t.Errorf("%d runs: %s", runs, told.String())
+		}
+	})
+}
+
+// A virtual address appears without an event: a server that has no other one looks as often as package listen does.
+func TestServersAreTriedAgainSoon(t *testing.T) {
+	fake := newFake()
+	r := newRigWith(t, fake, "reflector: {listen: [\"127.0.0.1:0\"]}\n"+twoPaths, func(o *Options) { o.retry = retry{} })
+	fake.expect(t, "start a", "start b")
+	if most := r.unit("reflector").retry.most; most != listen.RetryInterval {
+		t.Errorf("the longest pause is %v, want %v", most, listen.RetryInterval)
+	}
+	if most := r.job(0).unit.retry.most; most != time.Minute {
+		t.Errorf("the longest pause of a probe is %v, want a minute", most)
+	}
 }
 
 func TestUnitThatDoesNotStopIsReported(t *testing.T) {
