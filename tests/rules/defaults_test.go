@@ -64,7 +64,7 @@ func TestRunbooksHaveTheTimesOfTheirAlerts(t *testing.T) {
 	others := map[string]time.Duration{
 		rules.AlertsSilenced.Name:   metric.TestedRecent,
 		rules.RFactorLow.Name:       rules.BadCallsFor,
-		rules.TCPBufferLimited.Name: rules.HeldFor, rules.TCPRetransmissions.Name: rules.HeldFor, rules.LinkNotFilled.Name: rules.HeldFor,
+		rules.TCPBufferLimited.Name: rules.HeldFor, rules.TCPRetransmissions.Name: rules.HeldFor, rules.LinkNotFilled.Name: rules.HeldFor, rules.SenderTooSlow.Name: rules.HeldFor,
 		rules.OutputBehind.Name: time.Duration(rules.ThresholdOutputBehindSeconds.Default) * time.Second,
 		rules.ProbeFailing.Name: rules.ProbeFailing.Alert.For + 90*time.Second, // the range of the expression
 	}

@@ -124,20 +124,24 @@ unless on (job, instance, link) $testRunning == 1`, names{
 	SenderTooSlow = Rule{
 		Name: "OnewaySenderTooSlow",
 		Expr: promql(`
-$udpUnderrun > on (path) group_left () $senderUnderrunRatio
-or
 (
-  max without (packet_bytes, packet_rate) ($sizeSweepUnderrun)
+  min_over_time($udpUnderrun[$held]) > on (path) group_left () $senderUnderrunRatio
+  and $udpUnderrun offset $held
+  or
+  max without (packet_bytes, packet_rate) (min_over_time($sizeSweepUnderrun[$held]) and $sizeSweepUnderrun offset $held)
   > on (path) group_left () $senderUnderrunRatio
-)`, names{
+)
+and on (job, instance, path, probe) $recentRun`, names{
+			"recentRun":           recentRun(),
+			"held":                held,
 			"udpUnderrun":         metric.UDPUnderrun.Name,
 			"senderUnderrunRatio": ThresholdSenderUnderrunRatio.ByPath.Name,
 			"sizeSweepUnderrun":   metric.SizeSweepUnderrun.Name,
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Agent, For: time.Hour,
+			Severity: Warning, Component: Agent, KeepFiringFor: HeldFor,
 			Summary:     "The sender of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} cannot keep its rate",
-			Description: `For ${for} {{ $value | humanizePercentage }} of the planned packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} were not sent, by {{ if eq $labels.direction "forward" }}this host{{ else }}the remote end{{ end }}. Such a run measures the host and not the path.`,
+			Description: `For an hour at least {{ $value | humanizePercentage }} of the planned packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} were not sent in each run, by {{ if eq $labels.direction "forward" }}this host{{ else }}the remote end{{ end }}. Such a run measures the host and not the path.`,
 		},
 	}
 	AlertsSilenced = Rule{
