@@ -61,7 +61,7 @@ func (t *Target) logOutage(now time.Duration, why func() string) {
 	if o.line != 0 && now-o.line < quietTime {
 		return
 	}
-	attributes := []any{"peer", t.path.Peer, "reason", why()}
+	attributes := []any{"peer", t.path.Peer, "reason", t.silence(why())}
 	if o.skipped > 0 {
 		attributes = append(attributes, slog.Int("outages_not_logged", o.skipped))
 	}

@@ -33,11 +33,12 @@ type Target struct {
 	log     *slog.Logger // of the process
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-	mu     sync.Mutex
-	logged map[Fault]bool     // faults that are logged and not over; nil: none so far
-	why    lightreason.Reason // why the host cannot be measured now; empty: no known reason
-	reason string             // the same in words
-	outage *outage            // nil: none so far
+	mu       sync.Mutex
+	logged   map[Fault]bool     // faults that are logged and not over; nil: none so far
+	why      lightreason.Reason // why the host cannot be measured now; empty: no known reason
+	reason   string             // the same in words
+	lookedUp error              // of the last lookup of the name; nil: it gave an address, or there was none
+	outage   *outage            // nil: none so far
 }
 
 // New checks the peer of a path; the options are checked before. It resolves nothing. An error is a *option.Error.
@@ -216,7 +217,26 @@ func (t *Target) resolveLogged(ctx context.Context, keep netip.AddrPort, failed 
 	if err != nil {
 		failed(why)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookedUp = err
 	return peer, err
+}
+
+// Silence is why the host does not reply at the measured address, and that it may no longer be the host's, if the last lookup of
+// its name failed.
+func (t *Target) Silence(why string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.silence(why)
+}
+
+// silence is Silence; the caller holds t.mu.
+func (t *Target) silence(why string) string {
+	if t.lookedUp == nil || t.literal().IsValid() {
+		return why
+	}
+	return why + "; this address may be an old one, as its name gives none now: " + errtext.Words(t.lookedUp)
 }
 
 // withoutAddress is why the host is not measured if Resolve fails: it is a name, or an address that this host cannot use.

@@ -190,6 +190,45 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 	}
 }
 
+func TestSilentPathWhoseNameNoLongerResolvesHasBothReasons(t *testing.T) {
+	server, b := serveNames(t), newTestbed(t, reflector.Options{})
+	_, peer, stop := openTestbed(t, reflector.Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}})
+	server.known.Store(true)
+	var said bytes.Buffer // read when Run has ended
+	b.env.Log = slog.New(slog.NewTextHandler(&said, nil))
+	o := quick()
+	o.ResolveInterval = time.Second
+	_, port, _ := net.SplitHostPort(peer)
+	p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", port)}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	await.That(t, "the path is up", func() bool { return p.Status().Up })
+	server.known.Store(false)
+	await.That(t, "a lookup fails", func() bool { return server.denied.Load() > 3 })
+	if s := p.Status(); !s.Up || strings.Contains(s.Reason, "its name") {
+		t.Errorf("a path with replies has the reason %q", s.Reason)
+	}
+	stop()
+	await.That(t, "the path is down", func() bool { s := p.Status(); return !s.Up && s.State == "no reply" })
+	const want = "; this address may be an old one, as its name gives none now: peer \"peer.test\": lookup peer.test"
+	if s := p.Status(); !strings.Contains(s.Reason, want) || !strings.HasPrefix(s.Reason, "udp 127.0.0.1:"+port) {
+		t.Errorf("the reason is %q", s.Reason)
+	}
+	server.known.Store(true)
+	await.That(t, "the name resolves again", func() bool { return !strings.Contains(p.Status().Reason, "its name") })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), "its name gives none now") {
+		t.Errorf("the log says\n%s", &said)
+	}
+}
+
 func TestPathWhoseNameNeverResolvedIsDown(t *testing.T) {
 	serveNames(t)
 	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}

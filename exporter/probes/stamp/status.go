@@ -30,7 +30,11 @@ func (p *Prober) Status() probe.Status {
 	s.mu.Lock()
 	v := s.snapshot()
 	s.mu.Unlock()
-	return v.status()
+	st := v.status()
+	if v.decided && !v.up {
+		st.Reason = p.peer.Silence(st.Reason)
+	}
+	return st
 }
 
 func (v *snapshot) status() probe.Status {
