@@ -34,7 +34,7 @@ func newClient(o Options, base *url.URL, config *tls.Config) *client {
 		options: o, endpoint: o.endpoint(base),
 		http: &http.Client{
 			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
+				Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: proxyReply, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
 				MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxReplyBytes,
 				// A connection that a NAT or a firewall has forgotten is not used for the next request.
 				HTTP2: &http.HTTP2Config{SendPingTimeout: o.Timeout / 2, PingTimeout: o.Timeout / 2},
@@ -43,6 +43,14 @@ func newClient(o Options, base *url.URL, config *tls.Config) *client {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
+}
+
+// proxyReply names the proxy that refuses a connection to the store: the error of net/http is the text of the status alone.
+func proxyReply(_ context.Context, proxy *url.URL, _ *http.Request, response *http.Response) error {
+	if response.StatusCode == http.StatusOK {
+		return nil
+	}
+	return fmt.Errorf("the proxy %s refuses the connection: status %s; set HTTPS_PROXY or NO_PROXY", proxy.Host, response.Status)
 }
 
 // close closes idle connections.

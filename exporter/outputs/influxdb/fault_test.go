@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,6 +108,20 @@ func cut(text string) func(http.ResponseWriter, request) bool {
 		_ = b.Flush()
 		_ = c.Close()
 		return true
+	}
+}
+
+func TestProxyThatRefusesTheConnectionIsNamed(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	defer proxy.Close()
+	to, _ := url.Parse(proxy.URL)
+	store := &url.URL{Scheme: "https", Host: "influx.example.net:8086"}
+	c := newClient(Options{Version: 1, Timeout: await.Timeout}, store, nil)
+	defer c.close()
+	c.http.Transport.(*http.Transport).Proxy = http.ProxyURL(to)
+	want := "the proxy " + to.Host + " refuses the connection: status 403 Forbidden; set HTTPS_PROXY or NO_PROXY"
+	if r := c.write(t.Context(), []byte("m n=1 1"), nil); r.result != resultUnreachable || r.reason != want {
+		t.Errorf("%s, reason %q, want %q", r.result, r.reason, want)
 	}
 }
 
