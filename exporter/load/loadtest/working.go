@@ -44,7 +44,7 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	return lines
 }
 
-// compare is "idle 14 ms, working 880 ms, loss 13 %, R 91 -> 12": the medians and the loss, if any, in one direction, or of round trips without synchronized
+// compare is "idle 14.0 ms ± 1.2 ms, working 880.0 ms ± 1.2 ms, loss 13 %, R 91 -> 12": the medians and the loss, if any, in one direction, or of round trips without synchronized
 // clocks, or the loss alone where nothing arrives; nil if there is none of these.
 func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	own := loaded.Way(d)
@@ -80,12 +80,12 @@ func lossOf(own *working.Way) (all []report.Number) {
 	return all
 }
 
-// medians has the words before the first label.
+// medians has the words before the first label. One-way delays have their bounds; in their difference a constant clock offset cancels.
 func medians(before string, idle, loaded *working.Quantiles) (all []report.Number) {
 	if idle != nil {
-		all, before = append(all, report.Number{Label: before + "idle", Value: &idle.P50, Unit: unit.Seconds}), ""
+		all, before = append(all, report.Number{Label: before + "idle", Value: &idle.P50, Bound: idle.ErrorBound, Unit: unit.Seconds}), ""
 	}
-	return append(all, report.Number{Label: before + "working", Value: &loaded.P50, Unit: unit.Seconds})
+	return append(all, report.Number{Label: before + "working", Value: &loaded.P50, Bound: loaded.ErrorBound, Unit: unit.Seconds})
 }
 
 // publish sets the gauges of all parts; of the parts in which a direction was loaded only working.UnderLoad has gauges of that direction.

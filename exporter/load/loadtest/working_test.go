@@ -62,6 +62,13 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			}}}},
 			"idle 30 ms, working 380 ms, loss 0.00 % to 49 %", "not measured",
 		},
+		"with error bounds": {
+			Working{Parts: []working.Part{
+				{Loaded: working.None, RoundTrip: trip(0.044), Forward: working.Way{Delay: &working.Quantiles{P50: 0.03, ErrorBound: new(0.012)}}},
+				{Loaded: working.Forward, Forward: working.Way{Delay: &working.Quantiles{P50: 0.38, ErrorBound: new(0.017)}}},
+			}},
+			"idle 30 ms ± 12 ms, working 380 ms ± 17 ms", "not measured",
+		},
 		"clocks unknown": {
 			Working{Parts: []working.Part{blind, {Loaded: working.Forward, RoundTrip: trip(0.4)}, {Loaded: working.Reverse, RoundTrip: trip(0.9)}}},
 			"round trip idle 44 ms, working 400 ms", "round trip idle 44 ms, working 900 ms",
@@ -101,7 +108,7 @@ func TestGaugesOfADirectionUnderItsLoadAreOfThePartOnThePage(t *testing.T) {
 		{Loaded: working.Both, Packets: 49, Forward: way(0.38), Reverse: way(0.88)},
 	}}
 	lines := w.lines(sample.Directions())
-	for d, want := range []string{"idle 30 ms, working 380 ms, loss 3.80 %, R 100 -> 100", "idle 14 ms, working 600 ms, loss 6.00 %, R 100 -> 99"} {
+	for d, want := range []string{"idle 30.0 ms ± 1.0 ms, working 380.0 ms ± 1.0 ms, loss 3.80 %, R 100 -> 100", "idle 14.0 ms ± 1.0 ms, working 600.0 ms ± 1.0 ms, loss 6.00 %, R 100 -> 99"} {
 		if got := lines[d].Text(); got != want {
 			t.Errorf("line %d is %q, want %q", d, got, want)
 		}
