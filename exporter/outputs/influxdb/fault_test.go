@@ -52,6 +52,7 @@ func TestFailuresAreRepeatedInOrder(t *testing.T) {
 		"redirect":       {times(3, 307, "", "Location", "http://127.0.0.1:1/"), resultServerError, "status 307: the store redirects to another address, which is not followed; configure it as url"},
 		"wants TLS":      {times(3, 400, "Client sent an HTTP request to an HTTPS server.\n"), resultServerError, "status 400 Bad Request: Client sent an HTTP request to an HTTPS server." + foreign},
 		"proxy's page":   {times(3, 400, "<html>"), resultServerError, "status 400 Bad Request: <html>" + foreign},
+		"another server": {times(3, 405, ""), resultServerError, "status 405 Method Not Allowed" + foreign},
 		"portal's page":  {times(3, 200, "<html>"), resultServerError, "status 200 OK: <html>" + foreign},
 		"error with 200": {times(3, 200, `{"error":"timeout"}`), resultServerError, "status 200 OK: timeout"},
 		"empty refusal":  {times(3, 400, ""), resultServerError, "status 400 Bad Request" + foreign},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,7 +86,7 @@ func classify(status int, header http.Header, body []byte, now time.Time) reply 
 		r.result = resultTooLarge
 	default:
 		r.result = resultServerError
-		if message == "" && slices.Contains([]int{http.StatusOK, http.StatusBadRequest, http.StatusUnprocessableEntity}, status) {
+		if message == "" && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
 			r.reason += " (not a message of InfluxDB: check url; a proxy or a firewall may reply, or the port may expect https)"
 		}
 		r.after = retryAfter(header.Get("Retry-After"), now)
