@@ -10,22 +10,22 @@ import (
 // Variation compares each packet with those numbered one less and one more. The delays may have any constant clock offset. The
 // zero value is ready.
 type Variation struct {
-	recent []arrival     // by number modulo the length, with the number plus one; nil until a packet is overtaken
+	// Reach is by how many packets a packet may be overtaken and still be compared, as many as the waiting time has. 0: a packet is compared with
+	// the last arrival only. Memory is 16 bytes for each, rounded up to a power of two, once a packet was overtaken or after Reserve.
+	Reach uint32
+
+	any    bool          // there is a last arrival
+	paired bool          // there were two
+	recent []arrival     // by number modulo the length, with the number plus one; nil until needed
 	seq    uint64        // the highest number
 	last   time.Duration // the delay of the last arrival
 	jitter float64       // ns
-	any    bool          // there is a last arrival
-	paired bool          // there were two
 }
-
-// leastRecent is the least length of recent.
-const leastRecent = 16
 
 // Add takes the delay of a unique packet, in order of arrival. It returns the IPDVs that this delay completes, delay minus the
 // delay of the packet numbered one less, signed (RFC 3393 section 2; RFC 5481 section 4.1): at most two, its own, and the one
 // of the packet numbered one more if this one was overtaken by it. So two neighbors have theirs in any order of arrival, and a lost packet leaves
-// its own and the next one undefined. A packet that is overtaken by many more packets than all before, or than Reserve has set,
-// may have none.
+// its own and the next one undefined. Without Reserve the first packet that is overtaken may have none.
 func (v *Variation) Add(seq uint64, delay time.Duration) (ipdvs [2]time.Duration, n int) {
 	if v.any {
 		// J += (|D| - J)/16 over arrivals, in sequence or not: RFC 3550
@@ -35,8 +35,8 @@ func (v *Variation) Add(seq uint64, delay time.Duration) (ipdvs [2]time.Duration
 		v.paired = true
 	}
 	overtaken := v.any && seq < v.seq
-	if overtaken && v.seq-seq < PDVLimit/4 {
-		v.Reserve(int(v.seq - seq))
+	if overtaken && v.seq-seq <= uint64(v.Reach) {
+		v.Reserve()
 	}
 	if before, ok := v.delayOf(seq - 1); ok {
 		ipdvs[n] = delay - before
@@ -67,19 +67,14 @@ func (v *Variation) delayOf(seq uint64) (time.Duration, bool) {
 	return a.delay, a.seq > 0 && a.seq == seq+1
 }
 
-// Reserve keeps packets so that one which is overtaken by so many has its neighbors; with 16 bytes each, a power of two of them, up to 1 MiB.
-func (v *Variation) Reserve(overtaking int) {
-	if overtaking+2 <= len(v.recent) {
+// Reserve keeps the packets of Reach from now on.
+func (v *Variation) Reserve() {
+	if v.recent != nil || v.Reach == 0 {
 		return
 	}
-	old := v.recent
-	if v.recent = make([]arrival, min(PDVLimit, max(leastRecent, 2<<bits.Len(uint(overtaking+1))))); v.any && old == nil {
+	v.recent = make([]arrival, 1<<bits.Len32(v.Reach+1))
+	if v.any {
 		*v.at(v.seq) = arrival{v.seq + 1, v.last}
-	}
-	for _, a := range old {
-		if a.seq > 0 {
-			*v.at(a.seq - 1) = a
-		}
 	}
 }
 

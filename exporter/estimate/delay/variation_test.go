@@ -14,8 +14,8 @@ import (
 )
 
 func TestIPDVIsSignedAndOnlyOfConsecutiveNumbers(t *testing.T) {
-	var v Variation
-	v.Reserve(1)
+	v := Variation{Reach: 1}
+	v.Reserve()
 	for i, c := range []struct {
 		seq   uint64
 		delay time.Duration
@@ -51,8 +51,8 @@ func TestIPDVOfReorderedPacketsIncludesAllNeighbors(t *testing.T) {
 	delays[20] = 4 * time.Second // by 200 packets, more than any later one
 	sent := func(seq uint64) time.Duration { return time.Duration(seq) * 20 * ms }
 	slices.SortFunc(order, func(a, b uint64) int { return cmp.Compare(sent(a)+delays[a], sent(b)+delays[b]) })
-	var v Variation
-	v.Reserve(200)
+	v := Variation{Reach: 200}
+	v.Reserve()
 	var got, want []time.Duration
 	for _, seq := range order {
 		ipdvs, n := v.Add(seq, delays[seq])
@@ -68,9 +68,9 @@ func TestIPDVOfReorderedPacketsIncludesAllNeighbors(t *testing.T) {
 	}
 }
 
-// Without Reserve few are missing: those before the list is long enough.
+// Without Reserve the first one is missing.
 func TestIPDVOfOvertakenPacketsIsCompleteAfterTheFirstOnes(t *testing.T) {
-	var v Variation
+	v := Variation{Reach: 30}
 	missing := 0
 	for i := range uint64(2000) { // one of 40 is overtaken by 30
 		seq := i
@@ -89,7 +89,7 @@ func TestIPDVOfOvertakenPacketsIsCompleteAfterTheFirstOnes(t *testing.T) {
 
 // A remote end may number its replies as it likes.
 func TestNumbersFarBehindTakeNoMemory(t *testing.T) {
-	var v Variation
+	v := Variation{Reach: 1000}
 	for _, seq := range []uint64{1 << 63, 5, 1<<63 - PDVLimit, 1 << 40, 0} {
 		if _, n := v.Add(seq, ms); n > 0 {
 			t.Errorf("number %d has a neighbor", seq)

@@ -85,7 +85,7 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	}
 	e.stamps = new([events]stampCounts)
 	for i := range e.ways {
-		e.ways[i].played = &played{voices: newPlaybacks(o)}
+		e.ways[i].played = &played{variation: delay.Variation{Reach: o.reach()}, voices: newPlaybacks(o)}
 	}
 	return e
 }

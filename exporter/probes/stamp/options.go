@@ -181,6 +181,12 @@ func (o *Options) ledger() ledger.Options {
 	return ledger.Options{Interval: o.Interval, LossTimeout: o.LossTimeout, TAIOffset: o.TAIOffset, TTL: uint8(o.TTL), Format: o.format}
 }
 
+// reach is by how many packets one may be overtaken in the waiting time, twice the mean with a Poisson schedule, and a few
+// more while its reply waits for the true T3.
+func (o *Options) reach() uint32 {
+	return uint32(min(delay.PDVLimit-2, 2*o.LossTimeout/o.Interval+6))
+}
+
 // layout is the content of a test packet of a given size. Bytes count UDP payload.
 type layout struct {
 	size          int

@@ -54,7 +54,8 @@ type collector struct {
 func newCollector(o *Options) *collector {
 	c := &collector{}
 	for d := range c.variation {
-		c.variation[d].Reserve(int(min(delay.PDVLimit/4, 2*o.LossTimeout/o.Interval)))
+		c.variation[d].Reach = o.reach()
+		c.variation[d].Reserve()
 	}
 	return c
 }
