@@ -64,7 +64,7 @@ func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 		if idle != nil {
 			trip = idle.RoundTrip
 		}
-		return medians("round trip ", trip, loaded.RoundTrip)
+		return append(medians("round trip ", trip, loaded.RoundTrip), lossOf(own)...)
 	}
 	return lossOf(own)
 }

@@ -73,6 +73,10 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			Working{Parts: []working.Part{blind, {Loaded: working.Forward, RoundTrip: trip(0.4)}, {Loaded: working.Reverse, RoundTrip: trip(0.9)}}},
 			"round trip idle 44 ms, working 400 ms", "round trip idle 44 ms, working 900 ms",
 		},
+		"clocks unknown, and a queue longer than the wait for replies": {
+			Working{Parts: []working.Part{blind, {Loaded: working.Reverse, RoundTrip: trip(2.29), Reverse: working.Way{Loss: new(0.8)}}}},
+			"not measured", "round trip idle 0.044 s, working 2.29 s, loss 80 %",
+		},
 		"no idle part": {
 			Working{Parts: []working.Part{{Loaded: working.Forward, Forward: way(0.38, 25)}}},
 			"working 380 ms", "not measured",
