@@ -178,24 +178,14 @@ func TestClientCertificateStandsForAToken(t *testing.T) {
 	if err := AppendToken(s.o.TokensFile, Token{Name: "berlin", Certificate: true, Limits: loadcontrol.Limits{Sessions: 7}}); err != nil {
 		t.Fatal(err)
 	}
-	without := newSite(t, Options{}, "a")
-	for _, test := range []struct {
-		name string
-		site *site
-		want string
-	}{
-		{"berlin", s, ""},
-		{"unknown", s, `the certificate of "unknown" has no token: the tokens file needs the line`},
-		{"impostor", s, "requires a client certificate of its own authority"},
-		{"berlin", without, "without client_ca_file this load server accepts no client certificate"},
+	for name, want := range map[string]string{
+		"berlin":   "",
+		"unknown":  `the certificate of "unknown" has no token: the tokens file needs the line`,
+		"impostor": "requires a client certificate of its own authority",
 	} {
-		name := test.name
-		c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{
-			Address: test.site.r.Addrs()[0].String(), Pin: test.site.r.Pin(),
-			CertFile: filepath.Join(dir, name+".pem"), KeyFile: filepath.Join(dir, name+".key"),
-		})
-		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v, want %q", name, err, test.want)
+		c, err := s.present(dir, name)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 		if err == nil {
 			if got := c.Welcome().Limits.Sessions; got != 7 {
@@ -204,6 +194,22 @@ func TestClientCertificateStandsForAToken(t *testing.T) {
 			c.Close()
 		}
 	}
+}
+
+func TestLoadServerWithoutAuthoritiesSaysThatItTakesNoClientCertificate(t *testing.T) {
+	dir := t.TempDir()
+	s := newSite(t, Options{}, "a")
+	authority(t, dir, "berlin")
+	if _, err := s.present(dir, "berlin"); err == nil || !strings.Contains(err.Error(), "without client_ca_file this load server accepts no client certificate") {
+		t.Errorf("%v", err)
+	}
+}
+
+// present dials with the certificate of a name.
+func (s *site) present(dir, name string) (*loadcontrol.Client, error) {
+	return loadcontrol.Dial(s.t.Context(), loadcontrol.ClientOptions{
+		Address: s.r.Addrs()[0].String(), Pin: s.r.Pin(), CertFile: filepath.Join(dir, name+".pem"), KeyFile: filepath.Join(dir, name+".key"),
+	})
 }
 
 // authority makes certificates for names, and a self-signed one for "impostor" with the name of
