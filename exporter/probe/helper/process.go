@@ -135,7 +135,7 @@ func (p *process) limit() error {
 // reachedLimit reports whether a program that failed had more than half of its limit in memory; the rest is reserved only. The kernel does not tell a refused allocation.
 func (p *process) reachedLimit() bool {
 	usage, ok := p.cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return ok && p.options.Memory > 0 && !p.cmd.ProcessState.Success() && usage.Maxrss<<10 >= p.options.Memory/2
+	return ok && p.options.Memory > 0 && !p.cmd.ProcessState.Success() && int64(usage.Maxrss)<<10 >= p.options.Memory/2 //nolint:unconvert // int32 on arm
 }
 
 // killAll ends the program and all processes of its group.
