@@ -83,12 +83,12 @@ func (k *Kind) fixed(ctx context.Context, s *udptraffic.Session, d sample.Direct
 // noResult marks a load whose path was interrupted, or whose timestamps are impossible, as partial, and returns the error of its run.
 func (k *Kind) noResult(d *Direction, interrupted bool) error {
 	d.Partial = d.Load.Evidence
-	causes := "a clock was stepped, the queue of the sending host holds packets for seconds, or the timestamps of the remote end are wrong"
+	causes := "as after a step of a clock, behind a queue of the sending host that holds packets for seconds, or if the remote end's are wrong"
 	if interrupted {
-		causes = fmt.Sprintf("the path was interrupted, or a firewall or a smaller MTU drops packets of %d bytes", k.opts.PacketBytes)
+		causes = fmt.Sprintf("though the control connection works: the path was interrupted, or a firewall or a smaller MTU drops packets of %d bytes", k.opts.PacketBytes)
 	}
 	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf(
-		"saturation: %s: %s, though the control connection works: %s", d.Direction, d.Partial, causes)}
+		"saturation: %s: %s, %s", d.Direction, d.Partial, causes)}
 }
 
 // unloaded is the result of a transfer that was stopped before its load: the smallest delay of the idle link.
