@@ -29,7 +29,7 @@ const minRate, maxRate = 1, 10_000_000
 // Describe returns the descriptions of the keys.
 func (s *Section) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses; one that this host does not have is tried again. \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
+		option.Value(&s.Listen, option.Listens{{Port: stampfmt.Port}}, fmt.Sprintf("UDP addresses; one that this host does not have is tried again (a command ends without any). \":%d\" means all addresses of both families. Ports below 1024 need root or CAP_NET_BIND_SERVICE; the "+
 			"standard port is %[1]d.", stampfmt.Port)).WithExample(fmt.Sprintf(`[":%d"]`, stampfmt.Port)),
 		option.Text(&s.KeyFile, "Shared secrets, one a line, all accepted. To change one, add the new secret as second line everywhere, swap the lines everywhere, remove the old one. "+
 			"A reload of an agent reads the file again.").WithExample("reflector.key"),

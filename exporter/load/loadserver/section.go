@@ -15,7 +15,7 @@ type Section struct {
 // Describe returns the description of the key.
 func (s *Section) Describe() []option.Description {
 	return []option.Description{
-		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, fmt.Sprintf("Control over TLS (TCP) and test traffic (UDP) on one port number; \":%d\" means all addresses; one that this host does not have is tried again.", loadcontrol.DefaultPort)).
+		option.Value(&s.Listen, option.Listens{{Port: loadcontrol.DefaultPort}}, fmt.Sprintf("Control over TLS (TCP) and test traffic (UDP) on one port number; \":%d\" means all addresses; one that this host does not have is tried again (a command ends without any).", loadcontrol.DefaultPort)).
 			WithExample(fmt.Sprintf(`[":%d"]`, loadcontrol.DefaultPort)),
 	}
 }
