@@ -1,9 +1,11 @@
 package delay
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -110,8 +112,7 @@ type arrival struct {
 	delay time.Duration
 }
 
-// Add takes the delay of a unique packet, in order of arrival. It returns false when the window is full and must be
-// drained.
+// Add takes the delay of a unique packet. It returns false when the window is full and must be drained.
 func (p *PDV) Add(seq uint64, delay time.Duration) (space bool) {
 	if len(p.packets) == PDVLimit {
 		return false
@@ -123,13 +124,14 @@ func (p *PDV) Add(seq uint64, delay time.Duration) (space bool) {
 	return len(p.packets) < PDVLimit
 }
 
-// Drain yields number and PDV, never negative, of every packet of the window in order of arrival, and begins a new
-// window.
+// Drain yields number and PDV, never negative, of every packet of the window in order of the numbers, whatever the order
+// of arrival, and begins a new window.
 func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
 	return func(yield func(uint64, time.Duration) bool) {
-		txUncertainty := p.packets
+		packets := p.packets
+		slices.SortFunc(packets, func(a, b arrival) int { return cmp.Compare(a.seq, b.seq) })
 		p.packets = p.packets[:0]
-		for _, a := range txUncertainty {
+		for _, a := range packets {
 			pdv := a.delay - p.min
 			if pdv < 0 {
 				pdv = math.MaxInt64 // timestamps 292 years apart: a faulty remote end

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -114,6 +115,35 @@ func TestPlayoutIsFreeOfAConstantClockOffset(t *testing.T) {
 				t.Errorf("%s, offset %v: %+v, want %+v", name, offset, got, want)
 			}
 		}
+	}
+}
+
+// Packets of a bad second overtake each other; a listener hears one gap, in the order of the numbers.
+func TestLatePacketsThatOvertakeEachOtherAreOneRun(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 10))
+	const interval = 20 * msec
+	delays := make([]time.Duration, 5000)
+	for i := range delays {
+		if i%500 >= 450 {
+			delays[i] = 100*msec + time.Duration(rng.Int64N(int64(900*msec)))
+		}
+	}
+	arrived := func(i int) time.Duration { return time.Duration(i)*interval + delays[i] }
+	order := make([]int, len(delays))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(arrived(a), arrived(b)) })
+	var pdv delay.PDV
+	for _, i := range order {
+		pdv.Add(uint64(i), delays[i])
+	}
+	p := FixedPlayout(60 * msec)
+	for seq, v := range pdv.Drain() {
+		p.Add(seq, v)
+	}
+	if b := p.Snapshot(); b.Late != 500 || b.LateBursts != 10 {
+		t.Errorf("%d late packets in %d runs, want 500 in 10", b.Late, b.LateBursts)
 	}
 }
 

@@ -27,8 +27,8 @@ const (
 //	playout = d + 4 v
 //
 // where n is a packet's variation. Two points differ from the paper. Test packets have no talkspurts, so the
-// playout point moves with every packet, as in buffers that stretch speech; a packet is judged by the point before
-// its arrival. At the start the gain is 1/count, the plain mean, until that is smaller than 1-alpha, so that the
+// playout point moves with every packet, as in buffers that stretch speech; a packet is judged by the point of those
+// numbered less. At the start the gain is 1/count, the plain mean, until that is smaller than 1-alpha, so that the
 // first packet does not dominate the first 500. The buffer is at least 10 ms deep.
 //
 // Make one with FixedPlayout or AdaptivePlayout; it is not safe for concurrent
@@ -63,7 +63,8 @@ func (p *Playout) Name() string {
 	return "fixed_" + p.depth.String()
 }
 
-// Add adds one received packet, in order of arrival, by number and PDV. It reports whether the packet would have
+// Add adds one received packet by number and PDV, in order of the numbers, so that packets that arrive late next to each
+// other are one run in any order of arrival. It reports whether the packet would have
 // been played in time. It does not allocate.
 func (p *Playout) Add(seq uint64, pdv time.Duration) (inTime bool) {
 	point := p.depth

@@ -315,7 +315,9 @@ func (e *estimator) stepped() {
 // renumber is called when the remote end's numbers begin anew.
 func (e *estimator) renumber() {
 	for i := range e.ways {
-		e.ways[i].breakPairs()
+		w := &e.ways[i]
+		w.breakPairs()
+		w.drain() // the numbers, and perhaps the clock, are others
 	}
 	e.restarts++
 	if e.offset != nil {
