@@ -39,11 +39,11 @@ func TestRunbooksHaveTheNumbersOfTheRules(t *testing.T) {
 		{rules.DelayBlowUp, "> 0.5 * (", "", "where it made a third of the delays invalid, which is half as many as are valid"},
 		{rules.DelayFloorExcess30s, "[30s]", "OnewayDelayBlowUp.md", "the smallest delay of the last 30 seconds"},
 		{rules.RunsFailing, "> 1.5", "OnewayRunsFailing.md", "at least two, were"},
-		{rules.UDPThroughputMedian, "[2h]", "OnewayThroughputDegraded.md", "The median throughput of 2 hours is"},
-		{rules.UDPThroughputMedian, "[2h]", "OnewayThroughputDegraded.md", "The median of 2 hours is"},
-		{rules.TCPThroughputMedian, "[2h]", "OnewayTCPThroughputDegraded.md", "The median throughput of TCP in 2 hours is"},
-		{rules.TCPThroughputMedian, "[2h]", "OnewayTCPThroughputDegraded.md", "The median of 2 hours of the probe"},
-		{rules.CapacityMedian2h, "[2h]", "OnewayCapacityDegraded.md", "in the median of 2 hours:"},
+		{rules.UDPThroughputMedian, "[2h:1m]", "OnewayThroughputDegraded.md", "The median throughput of 2 hours is"},
+		{rules.UDPThroughputMedian, "[2h:1m]", "OnewayThroughputDegraded.md", "The median of 2 hours is"},
+		{rules.TCPThroughputMedian, "[2h:1m]", "OnewayTCPThroughputDegraded.md", "The median throughput of TCP in 2 hours is"},
+		{rules.TCPThroughputMedian, "[2h:1m]", "OnewayTCPThroughputDegraded.md", "The median of 2 hours of the probe"},
+		{rules.CapacityMedian2h, "[2h:1m]", "OnewayCapacityDegraded.md", "in the median of 2 hours:"},
 		{rules.SplitTCPChanged, "[1d]", "OnewaySplitTCPChanged.md", "ends a day after the change"},
 	} {
 		doc := c.rule.Doc

@@ -34,21 +34,17 @@ var (
 	}
 	UDPThroughputMedian = Rule{
 		Name: recorded(metric.UDPThroughput, ofRecent("median")),
-		Expr: promql(`
-quantile_over_time(0.5, $udpThroughput[$recent])
-or quantile_over_time(0.5, $searchMaximum[$recent])`, names{
-			"recent":        recentRange(),
-			"udpThroughput": metric.UDPThroughput.Name,
-			"searchMaximum": metric.SearchMaximum.Name,
-		}),
+		Doc: `Of the last ` + recentWords() + `, without the minutes in which the last completed run was older than one and a
+half intervals: its value is not one of these hours.`,
+		Expr: medianOfRuns(metric.UDPThroughput.Name) + "\nor\n" + medianOfRuns(metric.SearchMaximum.Name),
 	}
 	TCPThroughputMedian = Rule{
 		Name: recorded(metric.TCPThroughput, ofRecent("median")),
-		Expr: "quantile_over_time(0.5, " + metric.TCPThroughput.Name + "[" + recentRange() + "])",
+		Expr: medianOfRuns(metric.TCPThroughput.Name),
 	}
 	CapacityMedian2h = Rule{
 		Name: recorded(metric.Capacity, ofRecent("median")),
-		Expr: "quantile_over_time(0.5, " + CapacityMedian.Name + "[" + recentRange() + "])",
+		Expr: medianOfRuns(CapacityMedian.Name),
 	}
 	UDPThroughputByHour = Rule{
 		Name: byHour(metric.UDPThroughput, ofRecent("median")),
@@ -69,11 +65,11 @@ or quantile_over_time(0.5, $searchMaximum[$recent])`, names{
 ` + daysOfBaseline() + `, weekdays and weekends separately; with less than an hour of those there is none.
 Capacity is a property of the link; its baseline is of all hours. Both exclude the last ` + recentWords() + `
 and begin with as much history as the baseline of delays (12 steps an hour).`,
-		Expr: sameHours(UDPThroughputByHour.Name, UDPThroughputMedian.Name),
+		Expr: sameHours(UDPThroughputByHour.Name),
 	}
 	TCPThroughputBaseline = Rule{
 		Name: recorded(metric.TCPThroughput, baseline()),
-		Expr: sameHours(TCPThroughputByHour.Name, TCPThroughputMedian.Name),
+		Expr: sameHours(TCPThroughputByHour.Name),
 	}
 	CapacityBaseline = Rule{
 		Name: recorded(metric.Capacity, baseline()),
@@ -117,14 +113,28 @@ func throughput() Group {
 	}
 }
 
-// sameHours is the median of the days of a baseline at this hour of this kind of day: byHour is the series by hour of the day.
-func sameHours(byHour, series string) string {
+// medianOfRuns is the median over the last hours of a gauge of runs, while it is current.
+func medianOfRuns(gauge string) string {
+	return promql("quantile_over_time(0.5, ($gauge and on (job, instance, path, probe) $recentRun)[$recent:1m])", names{
+		"gauge": gauge, "recentRun": recentRun(), "recent": recentRange(),
+	})
+}
+
+// sameHours is the median of the days of a baseline at this hour of this kind of day: byHour is the series by hour of the day. Its history
+// begins with the runs: hours without one count.
+func sameHours(byHour string) string {
 	return promql(`
 sum without (hour, daytype) (
   quantile_over_time(0.5, $byHour[$days] offset $recent)
   and on ($agent, hour, daytype) $calendar
   and count_over_time($byHour[$days] offset $recent) >= 12
 )
-and
-$withHistory`, names{"byHour": byHour, "days": baselineRange(), "agent": agentLabels, "calendar": Calendar2h.Name, "withHistory": withHistory(series, recentRange()), "recent": recentRange()})
+and on ($agent, path, probe)
+(
+  sum without (hour, daytype) (count_over_time($calendarOfRun[$days] offset $recent))
+  >= on () group_left () (12 * max($hours))
+)`, names{
+		"byHour": byHour, "days": baselineRange(), "agent": agentLabels, "calendar": Calendar2h.Name, "recent": recentRange(),
+		"calendarOfRun": CalendarOfRun.Name, "hours": ThresholdBaselineHours.Name,
+	})
 }
