@@ -31,7 +31,7 @@ func TestDrawingHasTheDelaysAndTheLosses(t *testing.T) {
 	if len(s[3].X) != 1 || s[3].X[0] != 4 || s[3].Y[0] != 0 {
 		t.Errorf("lost at %v, %v", s[3].X, s[3].Y)
 	}
-	if shares := v.Drawings[1].Series; len(shares) != 3 || len(shares[2].Y) != 10 || shares[2].Y[9] != 1 {
+	if shares := v.Drawings[1].Series; len(shares) != 3 || len(shares[2].Y) != 10 || shares[2].Y[9] != 0.9 {
 		t.Errorf("the distribution is %+v", shares)
 	}
 }
