@@ -78,7 +78,7 @@ var (
 	})
 	Jitter = Family(Desc{
 		Name: "oneway_jitter_seconds", Kind: Gauge, Labels: perDirection, Source: "RFC 3550 section 6.4.1",
-		Help:   "RTP interarrival jitter, a running mean with gain 1/16, in seconds.",
+		Help:   "RTP interarrival jitter, a running mean with gain 1/16, in seconds, of the packets whose reply arrived. Forward it is in the order of the replies: reordering in reverse raises it where the forward delay changes slowly.",
 		Absent: "Before the second packet.",
 	})
 	RoundTripTime = Family(Desc{

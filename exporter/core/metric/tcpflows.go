@@ -36,7 +36,7 @@ var (
 var (
 	TCPCompletion = Family(Desc{
 		Name: "oneway_tcp_completion_seconds", Kind: Histogram, Labels: []string{Path, Probe, Direction, FlowBytesL}, Buckets: completionBuckets(),
-		Help:   "Completion times of short flows of all completed runs, in seconds, from the beginning of the handshake to the arrival of the last byte, as the client of the flow sees it.",
+		Help:   "Completion times of short flows of all completed runs, in seconds, from the beginning of the handshake to the arrival of the last byte, as the client of the flow sees it. Flows that did not end are not counted here, but in oneway_tcp_unfinished_flows_total.",
 		Absent: "For probes of another type than `tcp_short`.",
 		Source: "RFC 5166 section 2.1; RFC 6349 section 4.1",
 	})
