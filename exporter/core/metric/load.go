@@ -57,13 +57,13 @@ var (
 	})
 	LoadedDelay = Family(Desc{
 		Name: "oneway_saturation_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
-		Help:   "One-way delay under load, in seconds, of all runs; only those with trusted clocks.",
+		Help:   "One-way delay under load, in seconds, of the packets of all runs that arrived; only those with trusted clocks. Lost packets are in oneway_saturation_loss_ratio.",
 		Absent: "In modes sweep and search.",
 		Source: "RFC 7679 section 3; Woo 2010 figures 5.3 and 6.1c",
 	})
 	LoadedDelayElapsed = Family(Desc{
 		Name: "oneway_delay_elapsed_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL, QuantileL},
-		Help:   "Median one-way delay in a bin of the first seconds of the last run, in seconds, at most elapsed_bins bins, by the time of its end since the beginning of the load; with elapsed_range also the smallest and the largest (quantile_rank 0 and 1). The report of the run has 60 bins.",
+		Help:   "Median one-way delay, in seconds, of the packets that were sent in a bin of the first seconds of the last run and arrived, by the time of its end since the beginning of the load; with elapsed_range also the smallest and the largest (quantile_rank 0 and 1). The report of the run has 60 bins; of these at most elapsed_bins have a value, at even times, and the others none.",
 		Absent: "Before the first completed run, and for a bin without a valid delay.",
 		Source: "Woo 2010 figure 6.1b",
 	})
