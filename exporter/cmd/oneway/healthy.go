@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/hostport"
+)
+
+const healthyHelp = `Check that an agent runs, as a container does.
+
+It requests /-/healthy, or with --ready /-/ready, which replies once the agent measures. A reply that asks for a
+password shows that the agent runs. The certificate of a loopback address is not verified.
+
+Examples:
+  oneway healthy
+  oneway healthy --ready --url=https://localhost:` + hostport.Agent + `
+
+Exit status: 0 it does, 1 it does not, 2 wrong usage.`
+
+// healthyTimeout is shorter than the 30 s after which Docker ends a health check.
+const healthyTimeout = 5 * time.Second
+
+func healthyCommand(app *kingpin.Application) {
+	var base string
+	var ready bool
+	cmd := app.Command("healthy", healthyHelp)
+	cmd.Flag("url", "Address of the agent's web server. Default: http://127.0.0.1:"+hostport.Agent+".").Default("http://127.0.0.1:" + hostport.Agent).PlaceHolder("URL").StringVar(&base)
+	cmd.Flag("ready", "Whether it measures, and not only whether it runs.").BoolVar(&ready)
+	cmd.Action(interruptible(func(ctx context.Context) error {
+		at, err := url.Parse(base)
+		if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
+			return usageError{fmt.Errorf("--url is %q; it must be an address such as http://127.0.0.1:%s", base, hostport.Agent)}
+		}
+		page := "/-/healthy"
+		if ready {
+			page = "/-/ready"
+		}
+		return checkHealth(ctx, at, page)
+	}))
+}
+
+// checkHealth returns why the agent does not reply as it should.
+func checkHealth(ctx context.Context, at *url.URL, page string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
+	defer cancel()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil // it is this host's
+	if ip := net.ParseIP(at.Hostname()); at.Hostname() == "localhost" || ip.IsLoopback() {
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nobody is between, and no secret is sent
+	}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath(page).String(), nil)
+	if err != nil {
+		return fmt.Errorf("healthy: %s", errtext.Words(err))
+	}
+	reply, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return fmt.Errorf("healthy: %s", errtext.Words(err))
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(reply.Body, 1000))
+	switch {
+	case err != nil:
+		return fmt.Errorf("healthy: %s: %w", request.URL, err)
+	case reply.StatusCode != http.StatusOK && reply.StatusCode != http.StatusUnauthorized:
+		return fmt.Errorf("healthy: %s: %s, want %d: %.200s", request.URL, reply.Status, http.StatusOK, text)
+	}
+	return nil
+}

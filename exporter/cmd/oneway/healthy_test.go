@@ -1,0 +1,49 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestHealthIsWhetherTheAgentReplies(t *testing.T) {
+	reply := func(status int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/agent/-/ready" {
+				status, text = http.StatusNotFound, r.URL.Path
+			}
+			http.Error(w, text, status)
+		}
+	}
+	closed := httptest.NewServer(reply(http.StatusOK, ""))
+	closed.Close()
+	for name, c := range map[string]struct {
+		server *httptest.Server
+		want   string // part of the error; empty: healthy
+	}{
+		"replies":              {httptest.NewServer(reply(http.StatusOK, "ok")), ""},
+		"wants a password":     {httptest.NewServer(reply(http.StatusUnauthorized, "who?")), ""},
+		"own certificate":      {httptest.NewTLSServer(reply(http.StatusOK, "ok")), ""},
+		"does not measure":     {httptest.NewServer(reply(http.StatusServiceUnavailable, "no path measures")), "/agent/-/ready: 503 Service Unavailable, want 200: no path measures"},
+		"HTTP to a TLS server": {httptest.NewTLSServer(nil), "400 Bad Request"},
+		"nobody":               {closed, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer c.server.Close()
+			address := c.server.URL
+			if name == "HTTP to a TLS server" {
+				address = strings.Replace(address, "https:", "http:", 1)
+			}
+			at, err := url.Parse(address + "/agent")
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = checkHealth(t.Context(), at, "/-/ready")
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
