@@ -22,15 +22,32 @@ export CGO_ENABLED ?= 0
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build
-build: ## build/oneway, its man page and completion files, and the lab's tools
+.PHONY: program
+program: ## build/oneway and its man page alone
 	@mkdir -p $(BUILD)
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/... ./tests/pulse/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
-	@mkdir -p $(BUILD)/completion
-	cp deploy/completion/oneway.bash deploy/completion/_oneway deploy/completion/oneway.fish $(BUILD)/completion/
+	$(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway
 	@# The program writes its man page; one for another machine does not run here.
 	if [ "$$($(GO) env GOHOSTOS GOHOSTARCH)" = "$$($(GO) env GOOS GOARCH)" ]; then COLUMNS= $(BUILD)/oneway man; \
-		else env -u GOOS -u GOARCH -u COLUMNS $(GO) run -ldflags '$(LDFLAGS)' ./exporter/cmd/oneway man; fi > $(BUILD)/oneway.1
+		else env -u GOOS -u GOARCH -u GOARM -u COLUMNS $(GO) run -ldflags '$(LDFLAGS)' ./exporter/cmd/oneway man; fi > $(BUILD)/oneway.1
+
+.PHONY: build
+build: program ## build/oneway, its man page and completion files, and the lab's tools
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./tests/lab/cmd/... ./tests/pulse/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
+	@mkdir -p $(BUILD)/completion
+	cp deploy/completion/oneway.bash deploy/completion/_oneway deploy/completion/oneway.fish $(BUILD)/completion/
+
+.PHONY: packages
+packages: ## build/packages: deb and rpm for amd64, arm64 and armv7
+	GO='$(GO)' deploy/packages/build.sh $(BUILD)/packages
+
+.PHONY: images
+images: ## build/images: container images for amd64, arm64 and armv7, as an OCI layout and for docker load
+	GO='$(GO)' deploy/images/build.sh $(BUILD)/images
+
+.PHONY: packages-test
+packages-test: ## installs packages and starts images in bare Debian 12; root (GUESTS=1: Debian 12 and 13 with systemd, upgrades from d6cfb92b)
+	@tests/deps.sh packages
+	GO='$(GO)' GUESTS='$(GUESTS)' tests/packages/run.sh
 
 .PHONY: telegraf
 telegraf: ## build/oneway-telegraf and build/oneway-clock-telegraf: Telegraf's external plugins
@@ -79,14 +96,14 @@ lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
-	for module in grafana-dashboards tests/stack telegraf-plugins; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
-	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins | tee /dev/stderr)"
+	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
+	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
 	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh .ci/run
 
 .PHONY: fmt
 fmt: ## gofumpt in place
-	$(GO) run $(GOFUMPT) -w exporter tests grafana-dashboards telegraf-plugins
+	$(GO) run $(GOFUMPT) -w exporter tests grafana-dashboards telegraf-plugins deploy
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (20s)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that one purpose lacks, and prints the reason.
-# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh
+# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages
 set -euo pipefail
 
-purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh}
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages}
 # command or file  package  purposes  why
 # Not listed: packages of every Debian (bash, coreutils, mawk, util-linux), and make, git and Go, which start this script.
 needs='
@@ -17,10 +17,10 @@ systemd-analyze systemd test     checks the unit and the drop-ins
 ip         iproute2   test,demo,bench,vmlab network namespaces
 curl       curl       test       deploy/influxdb/create.sh sends its queries with it
 nft        nftables   test       firewalls, NAT and transparent proxies on the host and on paths
-linux.uml  user-mode-linux vmlab  two guest kernels, each with its own clock
+linux.uml  user-mode-linux vmlab,packages  two guest kernels, each with its own clock
 /usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps source of a guest kernel with pulses
-gcc        gcc        test,vmlab,vmlab-pps links the race detector, compiles the program that wakes the guests, and the kernel
-/usr/include/stdio.h libc6-dev test,vmlab,vmlab-pps headers for gcc
+gcc        gcc        test,vmlab,vmlab-pps,packages links the race detector, compiles the program that wakes the guests, and the kernel
+/usr/include/stdio.h libc6-dev test,vmlab,vmlab-pps,packages headers for gcc
 chromium   chromium   test       the pages of the agent are tested in a browser
 /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core test the browser needs a font
 make       make       vmlab-pps  builds that kernel
@@ -34,7 +34,11 @@ prometheus-smokeping-prober prometheus-smokeping-prober bench compared with onew
 prometheus-blackbox-exporter prometheus-blackbox-exporter bench compared with oneway
 dockerd    docker.io  stack      runs the containers of the stack
 iptables   iptables   stack      dockerd looks for it when it starts
-debootstrap debootstrap stack,fresh creates a minimal Debian
+debootstrap debootstrap stack,fresh,packages creates a minimal Debian
+lintian    lintian    packages   checks the Debian package
+rpm        rpm        packages   installs the RPM package in a root file system of its own
+skopeo     skopeo     packages   reads the container images
+umoci      umoci      packages   unpacks a container image
 '
 
 missing=()

@@ -68,7 +68,7 @@ func TestFilesHaveTheDefaultPorts(t *testing.T) {
 			}
 		}
 	}
-	for _, suffix := range []string{".md", ".yml", ".conf", ".tmpl", ".service", ".json"} {
+	for _, suffix := range []string{".md", ".yml", ".conf", ".tmpl", ".json"} {
 		if found[suffix] == 0 {
 			t.Errorf("no port was found in a file of %s", suffix)
 		}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Makes the packages in a directory: deb and rpm of each architecture. The same commit gives the same bytes.
+# usage: deploy/packages/build.sh DIRECTORY [ARCHITECTURE ...]    (amd64 arm64 arm7)
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=${1:?usage: deploy/packages/build.sh DIRECTORY [ARCHITECTURE ...]}
+shift
+[[ $# -gt 0 ]] || set -- amd64 arm64 arm7
+go=${GO:-go}
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+. deploy/release/version.sh
+export RELEASE=1 MAINTAINER='the authors of oneway <oneway@oneway.example>' HOMEPAGE=https://oneway.example
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+export STAGE=$stage
+mkdir -p "$out"
+gzip -9nc CHANGELOG.md >"$stage/changelog.gz"
+gzip -9nc >"$stage/changelog.Debian.gz" <<END
+oneway ($VERSION-$RELEASE) unstable; urgency=medium
+
+  * The changes are in changelog.gz.
+
+ -- $MAINTAINER  $(TZ=UTC git show -s --date=format-local:'%a, %d %b %Y %T +0000' --format=%cd)
+END
+for ARCH; do
+  export ARCH BINARY=$stage/$ARCH/oneway
+  deploy/release/program.sh "$stage/$ARCH" "$ARCH"
+  gzip -9nc "$stage/$ARCH/oneway.1" >"$stage/oneway.1.gz"
+  find "$stage" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
+  for format in deb rpm; do
+    "$go" run "$nfpm" package --config deploy/packages/nfpm.yaml --packager $format --target "$out" >/dev/null
+  done
+done

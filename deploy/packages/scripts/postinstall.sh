@@ -1,0 +1,15 @@
+#!/bin/sh
+# dpkg: "configure" and the version before, if any. rpm: how many versions there are now.
+set -e
+case $1 in
+configure) before=$2 ;;
+1) before= ;;
+[2-9]) before=yes ;;
+*) exit 0 ;;
+esac
+systemd-sysusers oneway.conf
+systemd-tmpfiles --create oneway.conf
+[ -d /run/systemd/system ] || exit 0
+systemctl daemon-reload
+# A unit runs only where an operator has started it: the first installation opens no port.
+[ -z "$before" ] || systemctl try-restart oneway-agent.service oneway-reflect.service oneway-load-server.service

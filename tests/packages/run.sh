@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Installs the packages and starts the images of this commit, for this machine's architecture, in bare Debian: make packages-test.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export PATH=$PATH:/usr/sbin:/sbin
+here=tests/packages work=build/packages-test
+[[ $(id -u) -eq 0 ]] || {
+  echo "packages: user $(id -un): a root file system needs root: sudo make packages-test" >&2
+  exit 1
+}
+architecture=$(dpkg --print-architecture)
+. deploy/release/version.sh
+say() { printf '== %s, %d:%02d after the start\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
+same() { # a file of both builds
+  cmp "$work/one/$1" "$work/two/$1" || {
+    echo "packages: two builds of $1 differ" >&2
+    exit 1
+  }
+}
+
+mkdir -p "$work"
+rm -rf "$work/one" "$work/two"
+copy=$(mktemp -d) # the second build is at another place
+trap 'rm -rf --one-file-system "$copy"' EXIT
+say "two builds"
+git clone -q . "$copy/oneway"
+for build in one two; do
+  repository=$PWD
+  [[ $build == one ]] || repository=$copy/oneway
+  rm -rf "$copy/program"
+  "$repository/deploy/release/program.sh" "$copy/program" "$architecture"
+  BUILT=$copy/program "$repository/deploy/packages/build.sh" "$PWD/$work/$build" "$architecture"
+  BUILT=$copy/program "$repository/deploy/images/build.sh" "$PWD/$work/$build" "$architecture"
+done
+for file in "$work"/one/*; do
+  same "${file##*/}"
+done
+deb=$(ls "$work"/one/*.deb) rpm=$(ls "$work"/one/*.rpm)
+
+say "lintian"
+lintian --fail-on error "$deb" 2>&1 | grep -v 'running with root'
+
+say "bare Debian 12"
+"$here/root.sh" bookworm "$work/bookworm.tar"
+unshare --mount --pid --net --fork "$here/inside.sh" "$work/bookworm.tar" "$deb" "$rpm" "$work/one/oneway-$VERSION.oci.tar"
+
+if [[ ${GUESTS:-} == 1 ]]; then
+  say "the version before, of d6cfb92b"
+  git worktree add -qf "$copy/old" d6cfb92b
+  trap 'git worktree remove --force "$copy/old"; rm -rf --one-file-system "$copy"' EXIT
+  make -s -C "$copy/old" build BUILD="$copy/built" >/dev/null
+  RELEASE_VERSION=0.0.9 BUILT=$copy/built deploy/packages/build.sh "$work/old" "$architecture"
+  for suite in bookworm trixie; do
+    say "$suite with systemd in a guest"
+    "$here/root.sh" $suite "$work/$suite.tar"
+    "$here/guest-run.sh" "$work/$suite.tar" "$work"/old/*.deb "$deb" "$work/$suite.log"
+  done
+fi
+say "passed"
