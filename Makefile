@@ -44,6 +44,10 @@ packages: ## build/packages: deb and rpm for amd64, arm64 and armv7
 images: ## build/images: container images for amd64, arm64 and armv7, as an OCI layout and for docker load
 	GO='$(GO)' deploy/images/build.sh $(BUILD)/images
 
+.PHONY: release
+release: ## build/release: packages, images, changes, SHA256SUMS, signed with MINISIGN_KEY (a file)
+	GO='$(GO)' deploy/release/build.sh $(BUILD)/release
+
 .PHONY: packages-test
 packages-test: ## installs packages and starts images in bare Debian 12; root (GUESTS=1: Debian 12 and 13 with systemd, upgrades from d6cfb92b)
 	@tests/deps.sh packages

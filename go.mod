@@ -6,6 +6,7 @@ go 1.26.0
 ignore ./build
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/alecthomas/kingpin/v2 v2.4.0
 	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b
 	github.com/chromedp/cdproto v0.159.0

@@ -11,31 +11,25 @@ here=tests/packages work=build/packages-test
 architecture=$(dpkg --print-architecture)
 . deploy/release/version.sh
 say() { printf '== %s, %d:%02d after the start\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
-same() { # a file of both builds
-  cmp "$work/one/$1" "$work/two/$1" || {
-    echo "packages: two builds of $1 differ" >&2
-    exit 1
-  }
-}
 
 mkdir -p "$work"
-rm -rf "$work/one" "$work/two"
 copy=$(mktemp -d) # the second build is at another place
 trap 'rm -rf --one-file-system "$copy"' EXIT
 say "two builds"
 git clone -q . "$copy/oneway"
+go run aead.dev/minisign/cmd/minisign -G -W -p "$copy/public.key" -s "$copy/secret.key" >/dev/null
 for build in one two; do
   repository=$PWD
   [[ $build == one ]] || repository=$copy/oneway
-  rm -rf "$copy/program"
-  "$repository/deploy/release/program.sh" "$copy/program" "$architecture"
-  BUILT=$copy/program "$repository/deploy/packages/build.sh" "$PWD/$work/$build" "$architecture"
-  BUILT=$copy/program "$repository/deploy/images/build.sh" "$PWD/$work/$build" "$architecture"
+  MINISIGN_KEY=$copy/secret.key "$repository/deploy/release/build.sh" "$PWD/$work/$build" "$architecture"
 done
-for file in "$work"/one/*; do
-  same "${file##*/}"
-done
+cmp "$work/one/SHA256SUMS" "$work/two/SHA256SUMS" || {
+  echo "packages: two builds differ" >&2
+  exit 1
+}
 deb=$(ls "$work"/one/*.deb) rpm=$(ls "$work"/one/*.rpm)
+go build -o "$copy/oneway-program" ./exporter/cmd/oneway
+"$copy/oneway-program" verify --public-key="$copy/public.key" "$work"/one/oneway* "$work/one/CHANGES.md"
 
 say "lintian"
 lintian --fail-on error "$deb" 2>&1 | grep -v 'running with root'
@@ -49,7 +43,9 @@ if [[ ${GUESTS:-} == 1 ]]; then
   git worktree add -qf "$copy/old" d6cfb92b
   trap 'git worktree remove --force "$copy/old"; rm -rf --one-file-system "$copy"' EXIT
   make -s -C "$copy/old" build BUILD="$copy/built" >/dev/null
-  RELEASE_VERSION=0.0.9 BUILT=$copy/built deploy/packages/build.sh "$work/old" "$architecture"
+  mkdir -p "$copy/programs"
+  mv "$copy/built" "$copy/programs/$architecture"
+  RELEASE_VERSION=0.0.9 PROGRAMS=$copy/programs deploy/packages/build.sh "$work/old" "$architecture"
   for suite in bookworm trixie; do
     say "$suite with systemd in a guest"
     "$here/root.sh" $suite "$work/$suite.tar"

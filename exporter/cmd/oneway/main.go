@@ -93,7 +93,7 @@ func application() *kingpin.Application {
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Help("Show the help of the command.").Short('h')
 	for _, register := range []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, healthyCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand, versionCommand,
+		agentCommand, checkConfigCommand, healthyCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand, verifyCommand, versionCommand,
 	} {
 		register(app)
 	}

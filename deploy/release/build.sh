@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Makes a release in a directory: packages, images, the changes, SHA256SUMS and its signature. The same commit gives the same bytes, but for the signature.
+# usage: deploy/release/build.sh DIRECTORY [ARCHITECTURE ...]    (amd64 arm64 arm7)
+# MINISIGN_KEY is the file of the secret key; without it there is no signature. minisign asks for its password.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=${1:?usage: deploy/release/build.sh DIRECTORY [ARCHITECTURE ...]}
+shift
+[[ $# -gt 0 ]] || set -- amd64 arm64 arm7
+. deploy/release/version.sh
+rm -rf "$out"
+mkdir -p "$out"
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+for architecture; do
+  deploy/release/program.sh "$stage/$architecture" "$architecture"
+done
+PROGRAMS=$stage deploy/packages/build.sh "$out" "$@"
+PROGRAMS=$stage deploy/images/build.sh "$out" "$@"
+# From the heading of the first version to the next one.
+awk '/^## /{n++} n == 1' CHANGELOG.md >"$out/CHANGES.md"
+(cd "$out" && sha256sum -- * >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS)
+if [[ -n ${MINISIGN_KEY:-} ]]; then
+  "${GO:-go}" run aead.dev/minisign/cmd/minisign -S -s "$MINISIGN_KEY" -t "oneway $VERSION" -m "$out/SHA256SUMS"
+else
+  echo "release: not signed: MINISIGN_KEY is not set" >&2
+fi
