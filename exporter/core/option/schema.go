@@ -133,7 +133,7 @@ func (d Description) ofList(item map[string]any) map[string]any {
 	return all
 }
 
-// bounded adds the bounds of numbers. A zero value with a meaning is permitted beside them.
+// bounded adds the bounds of numbers, except one that permits all. A zero value with a meaning is permitted beside them.
 func (d Description) bounded(all map[string]any) map[string]any {
 	low, high := plainNumber(d.low), plainNumber(d.high)
 	if low == nil {
@@ -142,7 +142,10 @@ func (d Description) bounded(all map[string]any) map[string]any {
 	if d.unset != "" && reflect.ValueOf(d.low).Comparable() && !reflect.ValueOf(d.low).IsZero() {
 		low = 0
 	}
-	all["minimum"], all["maximum"] = low, high
+	all["minimum"] = low
+	if !unlimited(d.high) {
+		all["maximum"] = high
+	}
 	return all
 }
 

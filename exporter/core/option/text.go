@@ -89,10 +89,10 @@ func (d Description) Range() string {
 	return low + " to " + high
 }
 
-// unlimited reports whether a bound of a number, which is of a type of int64, permits all.
+// unlimited reports whether a bound of a number permits all of its type.
 func unlimited(high any) bool {
 	v := reflect.ValueOf(high)
-	return v.CanInt() && v.Int() == math.MaxInt64
+	return v.CanInt() && v.Int() == 1<<(v.Type().Bits()-1)-1
 }
 
 // atLeast is a range without an upper bound in words.
