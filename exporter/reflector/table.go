@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"maps"
+	"math"
 	"net/netip"
 	"time"
 
@@ -33,7 +34,7 @@ func newTable(most, maxPerSource int, random func() uint32) *table {
 		byKey: make(map[sessionKey]*session), byEpoch: make(map[uint32]*session), byFlow: make(map[flow]*session),
 		random: random,
 		max:    most, maxSigned: most / 2, maxEstablished: most / 4, maxPerSource: maxPerSource,
-		growth: seqwin.Quota{Bytes: max(most*growthBytes, minGrowth)},
+		growth: seqwin.Quota{Bytes: max(min(most, math.MaxInt/growthBytes)*growthBytes, minGrowth)},
 	}
 	t.trials = seqwin.Quota{Bytes: t.growth.Bytes / 8, Parent: &t.growth}
 	t.sources = newSourceTable(maxIdleSources, &t.growth)

@@ -260,3 +260,9 @@ func TestCookieOfAClosedSessionFindsNothing(t *testing.T) {
 		tab.byCookie(c) // must not panic
 	}
 }
+
+func TestMoreSessionsHaveMoreSpaceForTheirWindows(t *testing.T) {
+	if got := testTable(maxMaxSessions).growth.Bytes; got < 1<<30 {
+		t.Errorf("%d bytes", got)
+	}
+}

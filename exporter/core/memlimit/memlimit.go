@@ -21,9 +21,9 @@ const shareOfRuntime, shareOfGroup = 4, 5
 const none = 1 << 62
 
 // Process is the memory limit of this process in bytes: the minimum of the Go runtime's limit (GOMEMLIMIT,
-// SetFromCgroups) and the limits of its control groups. Without any it is math.MaxInt64.
+// SetFromCgroups), the limits of its control groups, and half the address space: without another it is math.MaxInt.
 func Process() int64 {
-	return min(debug.SetMemoryLimit(-1), groups(os.DirFS("/")))
+	return min(debug.SetMemoryLimit(-1), groups(os.DirFS("/")), math.MaxInt)
 }
 
 // Buffer is the size for a buffer that others can fill: most, or a sixteenth of the memory limit if that is less. The kernel

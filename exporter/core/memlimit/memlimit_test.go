@@ -108,3 +108,9 @@ func TestBufferIsSmallUnderALimit(t *testing.T) {
 		t.Errorf("%d with a limit of 8 MiB, want 512 KiB at most", got)
 	}
 }
+
+func TestProcessHasNoMoreThanItsAddressSpace(t *testing.T) {
+	if got := Process(); got > math.MaxInt {
+		t.Errorf("%d bytes", got)
+	}
+}
