@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"net"
 	"net/netip"
 	"os"
@@ -138,7 +140,7 @@ func (o Options) set(fd int, ipv6 bool) error {
 		}
 	}
 	if o.PacingRate > 0 {
-		if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, uint64(o.PacingRate)); err != nil {
+		if err := setPacing(fd, o.PacingRate); err != nil {
 			return fmt.Errorf("tcpsocket: set SO_MAX_PACING_RATE to %d: %w", o.PacingRate, err)
 		}
 	}
@@ -210,4 +212,13 @@ func (o Options) Accepted(nc *net.TCPConn) (*Conn, error) {
 		return nil, err
 	}
 	return c, c.SetNoDelay(o.NoDelay)
+}
+
+// setPacing sets an unsigned long of the kernel (sk_setsockopt): one of 32 bits reads four bytes, of a 64-bit number in big
+// endian those above 4 GiB. Its largest number is no limit.
+func setPacing(fd int, rate int64) error {
+	if bits.UintSize == 32 {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, int(uint32(min(rate, math.MaxUint32))))
+	}
+	return unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, uint64(rate))
 }
