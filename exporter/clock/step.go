@@ -255,7 +255,7 @@ func watchSystem(ctx context.Context, canceled func()) error {
 	}
 	timer := os.NewFile(uintptr(fd), "timerfd")
 	defer timer.Close() // a second Close after the one below is harmless
-	never := unix.ItimerSpec{Value: unix.NsecToTimespec(math.MaxInt64)}
+	never := unix.ItimerSpec{Value: unix.Timespec{Sec: math.MaxInt}}
 	if err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &never, nil); err != nil {
 		return fmt.Errorf("clock: timerfd_settime: %w", err)
 	}
@@ -270,6 +270,6 @@ func watchSystem(ctx context.Context, canceled func()) error {
 		case err != nil:
 			return fmt.Errorf("clock: timerfd: %w", err)
 		}
-		// Without an error the clock has reached the year 2262; this happens at most once.
+		// Without an error the clock has reached that time (2038 on 32-bit processors); this happens at most once.
 	}
 }

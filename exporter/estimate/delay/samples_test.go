@@ -22,12 +22,12 @@ func TestSamplesAreExactHoweverFarApart(t *testing.T) {
 		"bounds differ": func(i int) interval { return interval{between(0, ms), time.Duration(i) * time.Second} },
 		"values differ": func(i int) interval { return interval{between(0, ms) - time.Duration(i)*time.Second, ms} },
 		"limits of 32 bits": func(i int) interval {
-			return interval{time.Duration([]int{0, math.MaxInt32, math.MinInt32}[i%3]), math.MaxUint32}
+			return interval{time.Duration([]int64{0, math.MaxInt32, math.MinInt32}[i%3]), math.MaxUint32}
 		},
 		"beyond 32 bits": func(i int) interval {
-			return interval{time.Duration([]int{0, math.MaxInt32 + 1, math.MinInt32 - 1}[i%3]), 0}
+			return interval{time.Duration([]int64{0, math.MaxInt32 + 1, math.MinInt32 - 1}[i%3]), 0}
 		},
-		"overflow": func(i int) interval { return interval{time.Duration([]int{math.MaxInt64, math.MinInt64}[i%2]), 0} },
+		"overflow": func(i int) interval { return interval{time.Duration([]int64{math.MaxInt64, math.MinInt64}[i%2]), 0} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s samples

@@ -66,7 +66,7 @@ func Sorted[T cmp.Ordered](values []T) []T {
 func Sample[T cmp.Ordered](n int, value func(i int) T) []T {
 	s := make([]T, min(max(n, 0), 4096))
 	for i := range s {
-		s[i] = value(i * n / len(s))
+		s[i] = value(int(int64(i) * int64(n) / int64(len(s))))
 	}
 	slices.Sort(s)
 	return s
@@ -87,7 +87,7 @@ func NewHistogram(width float64, n int) Histogram {
 
 // Add counts a value.
 func (c *Histogram) Add(v float64) {
-	c.Bins[min(int(v*c.scale), len(c.Bins)-1)]++
+	c.Bins[int(min(v*c.scale, float64(len(c.Bins)-1)))]++
 	c.N++
 }
 
@@ -105,7 +105,7 @@ func (c *Histogram) Quantile(q float64) float64 {
 
 // Below is the number of values in bins before the bin of v.
 func (c *Histogram) Below(v float64) (n int) {
-	for i := range min(int(v*c.scale), len(c.Bins)) {
+	for i := range int(min(v*c.scale, float64(len(c.Bins)))) {
 		n += int(c.Bins[i])
 	}
 	return n

@@ -1,6 +1,7 @@
 package orderstat
 
 import (
+	"math"
 	"testing"
 	"testing/quick"
 )
@@ -109,7 +110,19 @@ func TestCountsKeepQuantiles(t *testing.T) {
 	if got := c.Below(10); got != below {
 		t.Errorf("below 10: got %d, want %d", got, below)
 	}
-	if c.Add(1e9); c.Quantile(1) != 99*width || c.N != 1001 {
+	if c.Below(math.MaxFloat64) != 1000 {
+		t.Errorf("below the largest number: got %d, want 1000", c.Below(math.MaxFloat64))
+	}
+	if c.Add(math.MaxFloat64); c.Quantile(1) != 99*width || c.N != 1001 {
 		t.Errorf("a value beyond the last bin: quantile 1 is %v, %d in all", c.Quantile(1), c.N)
+	}
+}
+
+func TestSampleOfMillionsIsEvenlySpaced(t *testing.T) {
+	const n = 1 << 22
+	for i, v := range Sample(n, func(i int) int { return i }) {
+		if v != i*(n/4096) {
+			t.Fatalf("sample %d is value %d, want %d", i, v, i*(n/4096))
+		}
 	}
 }

@@ -166,14 +166,14 @@ func (r *run) stretches() (all []stretch) {
 func (r *run) atHead(all []stretch) (most float64) {
 	tail := all[len(all)-1]
 	first := len(r.load) - tail.n
-	if tail.n == 0 || first < 2*minLosses || float64(tail.n*r.bytes) > (1+headShare)*tail.most+sharpPackets*float64(r.bytes) {
+	if tail.n == 0 || first < 2*minLosses || float64(tail.n)*float64(r.bytes) > (1+headShare)*tail.most+sharpPackets*float64(r.bytes) {
 		return 0
 	}
 	from := max(first-tail.n, 0)
 	before := part{r.elapsed(r.load[from].Sent), r.elapsed(r.load[first-1].Sent)}
 	at, _ := slices.BinarySearch(r.losses, before.from)
 	lost := float64(len(r.losses) - at)
-	if offered := float64((first-from)*r.bytes) / seconds(before.length()); lost < headLost*(1-r.rateOf(before)/offered)*float64(first-from) {
+	if offered := float64(first-from) * float64(r.bytes) / seconds(before.length()); lost < headLost*(1-r.rateOf(before)/offered)*float64(first-from) {
 		return 0
 	}
 	return tail.most

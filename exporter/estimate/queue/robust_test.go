@@ -96,7 +96,7 @@ func TestSeriesConservePacketsAndBytes(t *testing.T) {
 }
 
 func TestResultOfTooFewPacketsIsUnknown(t *testing.T) {
-	at := func(ms ...int) (p []Packet) {
+	at := func(ms ...int64) (p []Packet) {
 		for _, m := range ms {
 			p = append(p, Packet{Sent: epoch.Add(time.Duration(m) * time.Millisecond), IPBytes: 100, Segment: 1})
 		}
@@ -246,5 +246,29 @@ func TestIdlePacketsMayHaveALargerTXUncertaintyThanTheLoad(t *testing.T) {
 	}
 	if r.State != Filled || !r.Size.OK || !r.Delay[1].OK {
 		t.Errorf("%v (%s), size %+v, delay %+v", r.State, r.Evidence, r.Size, r.Delay[1])
+	}
+}
+
+// A remote end may send any time.
+func TestArrivalAfterYearsIsInNoBin(t *testing.T) {
+	w := profile(2.5e6, 2e6, 110_000, 30*ms, 0)
+	packets := w.simulate(1)
+	for _, years := range []time.Duration{1, 10, 100} {
+		packets[len(packets)/2].Arrived = epoch.Add(years * 365 * 24 * time.Hour)
+		Analyze(packets, options(w)) // it does not panic
+	}
+}
+
+// TestLongTailOfLargePacketsIsNoHeadDrop has more bytes than an int of 32 bits.
+func TestLongTailOfLargePacketsIsNoHeadDrop(t *testing.T) {
+	r := run{load: make([]Packet, 100_000), bytes: 65_000, begin: epoch}
+	for i := range r.load {
+		r.load[i] = Packet{Sent: epoch.Add(time.Duration(i) * ms), IPBytes: r.bytes}
+	}
+	for i := range 70_000 {
+		r.losses = append(r.losses, time.Duration(i)*ms)
+	}
+	if most := r.atHead([]stretch{{n: 50_000, most: 1000}}); most != 0 {
+		t.Errorf("%g bytes", most)
 	}
 }

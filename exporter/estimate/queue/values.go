@@ -192,7 +192,7 @@ func (r *run) rates(begin, width time.Duration, n int) []float64 {
 	some := slices.Clone(all)
 	for i := 1; i < len(r.load); i++ {
 		from, to := r.elapsed(r.load[i-1].Sent), r.elapsed(r.load[i].Sent)
-		for k := max(int((from-begin)/width), 0); to-from > r.pauseLimit && k <= int((to-begin+width/4)/width) && k < n; k++ {
+		for k := max((from-begin)/width, 0); to-from > r.pauseLimit && k <= (to-begin+width/4)/width && k < time.Duration(n); k++ {
 			some[k] = math.NaN()
 		}
 	}
@@ -234,12 +234,12 @@ func (r *run) bins(width time.Duration, n int) []Bin {
 	for i := range r.load {
 		p := &r.load[i]
 		if p.Arrived != 0 {
-			if k := int(max(r.arrivedAt(p), 0) / width); k < n {
+			if k := max(r.arrivedAt(p), 0) / width; k < time.Duration(n) {
 				bins[k].Received += float64(p.IPBytes)
 			}
 		}
-		k := int(max(r.elapsed(p.Sent), 0) / width)
-		if k >= n {
+		k := max(r.elapsed(p.Sent), 0) / width
+		if k >= time.Duration(n) {
 			continue
 		}
 		b := &bins[k]

@@ -52,7 +52,7 @@ func (nw *network) carry(first uint64, count int, interval time.Duration) []pack
 			arrivals = append(arrivals, packet{n, at + d})
 		}
 	}
-	slices.SortStableFunc(arrivals, func(a, b packet) int { return int(a.at - b.at) })
+	slices.SortStableFunc(arrivals, func(a, b packet) int { return int(min(max(a.at-b.at, -1), 1)) })
 	return arrivals
 }
 

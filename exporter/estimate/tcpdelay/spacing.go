@@ -1,6 +1,7 @@
 package tcpdelay
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -57,7 +58,7 @@ func spacing(all []pair) int64 {
 		gaps = append(gaps, p.sent.Offset-before)
 		before = p.sent.Offset
 	}
-	slices.SortFunc(gaps, func(a, b int64) int { return int(b - a) })
+	slices.SortFunc(gaps, func(a, b int64) int { return cmp.Compare(b, a) })
 	for i, g := range gaps {
 		if sum += g; i > 0 && float64(sum) > rareShare*float64(before) {
 			return g

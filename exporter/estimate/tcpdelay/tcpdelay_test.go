@@ -185,3 +185,13 @@ func TestByteSentAfterTheDoubtHasADelay(t *testing.T) {
 		}
 	}
 }
+
+func TestSpacingLeavesOutOneLargeGap(t *testing.T) {
+	var all []pair
+	for _, offset := range []int64{100, 200, 200 + 3<<30} {
+		all = append(all, pair{sent: &tcpstamp.Sent{Offset: offset}})
+	}
+	if got := spacing(all); got != 100 {
+		t.Errorf("spacing %d, want 100", got)
+	}
+}

@@ -103,7 +103,7 @@ func (p Plan) PeakRate() (bytesPerSecond float64, unpaced bool) {
 			unpaced = unpaced || s.Packets() > 1
 			continue
 		}
-		bytesPerSecond = max(bytesPerSecond, float64(s.Burst*s.PayloadBytes)/s.Interval.Seconds())
+		bytesPerSecond = max(bytesPerSecond, float64(s.Burst)*float64(s.PayloadBytes)/s.Interval.Seconds())
 	}
 	return bytesPerSecond, unpaced
 }

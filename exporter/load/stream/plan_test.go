@@ -105,3 +105,10 @@ func FuzzPlan(f *testing.F) {
 		}
 	})
 }
+
+func TestPeakRateIsThatOfTheLargestBurst(t *testing.T) {
+	p := Plan{Segments: []Segment{{PayloadBytes: MaxPayloadBytes, Interval: time.Second, Burst: 40_000, Bursts: 1}}}
+	if got, _ := p.PeakRate(); got != 40_000*float64(MaxPayloadBytes) {
+		t.Errorf("%g bytes/s", got)
+	}
+}

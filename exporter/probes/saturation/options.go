@@ -175,7 +175,7 @@ func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration,
 		return 0, 0, option.Errorf("rate."+d.String(), "of %v for %v, with %v of idle before and after the load, is more than the %d packets that one transfer may have; shorten it or make the packets larger",
 			rate, longest, around, stream.MaxPackets)
 	}
-	sum := 2 * float64(idle*o.PacketBytes)
+	sum := 2 * float64(idle) * float64(o.PacketBytes)
 	for _, s := range steps {
 		sum += s.Rate*s.Duration.Seconds() + float64(o.PacketBytes)
 		lasts += s.Duration

@@ -96,7 +96,7 @@ func (m space) forbids(c Cell, d time.Duration) (reason, why string) {
 	switch {
 	case payload < stream.HeaderBytes:
 		return runreason.NoResult, fmt.Sprintf("the smallest test packet here has %d bytes", stream.HeaderBytes+m.overhead)
-	case m.limits.BytesPerSecond > 0 && float64(payload*c.PacketRate) > m.limits.BytesPerSecond:
+	case m.limits.BytesPerSecond > 0 && float64(payload)*float64(c.PacketRate) > m.limits.BytesPerSecond:
 		return runreason.RateLimit, fmt.Sprintf("the token allows %s of payload", unit.BytesPerSecond.Format(m.limits.BytesPerSecond))
 	case m.limits.Duration > 0 && d > m.limits.Duration:
 		return runreason.TimeLimit, fmt.Sprintf("the token allows %v for a transfer", m.limits.Duration)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadsession"
@@ -132,4 +133,12 @@ func kindOf(t *testing.T, o Options) *Kind {
 		t.Fatal(err)
 	}
 	return k
+}
+
+func TestFastestCellIsFasterThanTheToken(t *testing.T) {
+	m := noQuota()
+	m.limits.BytesPerSecond = 1e9
+	if reason, _ := m.forbids(Cell{PacketBytes: 65_000, PacketRate: 100_000}, time.Second); reason != runreason.RateLimit {
+		t.Errorf("52 Gb/s with a token of 8 Gb/s: %q", reason)
+	}
 }

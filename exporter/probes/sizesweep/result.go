@@ -177,7 +177,7 @@ func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uin
 		return m
 	}
 	sending := max(window, last.Sub(first)+planned.Interval)
-	m.Sent = new(float64(m.SentPackets*ipBytes) / sending.Seconds())
+	m.Sent = new(float64(m.SentPackets) * float64(ipBytes) / sending.Seconds())
 	m.Received = new(received(packets, first, sending) * float64(ipBytes) / sending.Seconds())
 	missing := m.SentPackets - m.ReceivedPackets
 	m.DroppedPackets = int(min(dropped, uint64(missing)))

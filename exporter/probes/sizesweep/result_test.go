@@ -342,3 +342,10 @@ func TestLossOfACellBesideHostDrops(t *testing.T) {
 		t.Errorf("loss %.3f, want 25 of 50", *m.Loss)
 	}
 }
+
+func TestRateOfTheLargestCell(t *testing.T) {
+	l := link{}
+	s := segmentOf(50_000, time.Second)
+	m := evaluate(l.carry(65_000, s), 65_000, s, 0)
+	near(t, "sent", *m.Sent, 50_000*65_000., 1e-4)
+}

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -126,7 +127,7 @@ func newDelay(r *tcpdelay.Result) *Delay {
 			record.ByteBound: int64(s.Bound), record.ByteAgain: again,
 		})
 	}
-	slices.SortStableFunc(rows, func(a, b byteRow) int { return int(a[record.ByteSent] - b[record.ByteSent]) })
+	slices.SortStableFunc(rows, func(a, b byteRow) int { return cmp.Compare(a[record.ByteSent], b[record.ByteSent]) })
 	d.Every = max(1, (len(rows)+maxDelayRows-1)/maxDelayRows)
 	if len(rows) > 0 {
 		d.Begin = rows[0][record.ByteSent]

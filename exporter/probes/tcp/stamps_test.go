@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,5 +163,21 @@ func TestWideQuantilesAreToldAsIntervals(t *testing.T) {
 	d.Delay.QuantileBounds["0.5"], d.Delay.QuantileBounds["0.95"] = 0.02, 0.06
 	if got := text(); got != "80 ms to 120 ms, 95 % 601 ms ± 60 ms" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestRowsOfTCPDataAreInTheOrderOfTheirTimes(t *testing.T) {
+	r := stamped(40 * ms)
+	from, to := &r.Sender[0], &r.Receiver[0]
+	for i := range from.Sent {
+		later := time.Duration(i/200) * 3 * time.Second
+		s, at := &from.Sent[i], &to.Received[i]
+		for _, time := range []*instant.Time{&s.Written, &s.Scheduled, &s.First, &s.Last, &s.Acked, &at.At, &at.NotBefore, &at.Read} {
+			*time = time.Add(later)
+		}
+	}
+	rows := evaluateStamps(r).Delay.Rows
+	if !slices.IsSortedFunc(rows, func(a, b byteRow) int { return cmp.Compare(a[record.ByteSent], b[record.ByteSent]) }) || len(rows) == 0 {
+		t.Errorf("%d rows are not in order", len(rows))
 	}
 }

@@ -1,6 +1,7 @@
 package tcptraffic
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -111,7 +112,7 @@ func (d *departures) take(s tcpsocket.Stamp) {
 	if s.Kind == tcpsocket.Acked {
 		d.bursts.acked(offset, s, d.skip)
 	}
-	i, found := slices.BinarySearchFunc(d.sent, offset, func(s tcpstamp.Sent, offset int64) int { return int(s.Offset - offset) })
+	i, found := slices.BinarySearchFunc(d.sent, offset, func(s tcpstamp.Sent, offset int64) int { return cmp.Compare(s.Offset, offset) })
 	if !found {
 		return // of the end of a part, or of a sample that was dropped
 	}

@@ -25,3 +25,12 @@ func TestScheduledIsThatOfTheSegmentThatLeft(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+func TestStampsAreOfTheirSampleInALongStream(t *testing.T) {
+	d := newDepartures(&Plan{}, &Flow{}, 0)
+	d.sent = []tcpstamp.Sent{{Offset: tcpstamp.Grid}, {Offset: 3 << 30}}
+	d.take(tcpsocket.Stamp{Kind: tcpsocket.Left, Offset: 3 << 30, At: 10})
+	if d.sent[0].First != 0 || d.sent[1].First != 10 {
+		t.Errorf("%+v", d.sent)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"math"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -73,11 +74,11 @@ func TestFalseReportsAreErrorsOfTheRun(t *testing.T) {
 		change    func(string, []byte, []byte) ([]byte, []byte)
 		want      string
 	}{
-		"more received than sent": {sample.Forward, alter("payload_bytes", 1<<40), "of the"},
+		"more received than sent": {sample.Forward, alter("payload_bytes", int64(1<<40)), "of the"},
 		"less sent than received": {sample.Reverse, alter("payload_bytes", 1), "with"},
 		"an unknown end":          {sample.Forward, alter("ended", "victory"), "unknown"},
 		"samples without data":    {sample.Reverse, alter("samples", 24), "too short"}, // the most; 22 are due
-		"too many samples":        {sample.Reverse, alter("samples", 1<<40), "want 0 to"},
+		"too many samples":        {sample.Reverse, alter("samples", math.MaxInt32), "want 0 to"},
 		"a negative time":         {sample.Forward, alter("first_ns", -5), "want 0 to"},
 		"data too long": {sample.Forward, func(_ string, body, data []byte) ([]byte, []byte) {
 			if len(data) > 0 {

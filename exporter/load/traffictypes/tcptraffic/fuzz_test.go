@@ -140,7 +140,7 @@ func TestFalseStampsAreErrors(t *testing.T) {
 		func(f *FlowEnd) { f.Stamped.Sent++ },
 		func(f *FlowEnd) { f.Stamped.Sent-- },
 		func(f *FlowEnd) { f.Stamped.Sent = -1 },
-		func(f *FlowEnd) { f.Stamped.Sent = 1 << 40 },
+		func(f *FlowEnd) { f.Stamped.Sent = math.MaxInt },
 		func(f *FlowEnd) { f.Stamped.Acks = 1 << 20 },
 		func(f *FlowEnd) { f.Stamped = nil },
 		func(f *FlowEnd) { // those of the other end

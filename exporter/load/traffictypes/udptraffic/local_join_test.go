@@ -1,6 +1,7 @@
 package udptraffic_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -130,7 +131,7 @@ func TestJoinCountsDuplicatesWithoutAnEntry(t *testing.T) {
 	if _, c := udptraffic.Join(p, 28, s, r); c.Duplicated != 1+7 || c.Arrived != 1 {
 		t.Errorf("%+v", c)
 	}
-	for _, r.CorruptPackets = range []int{-1, 0, 1 << 62} {
+	for _, r.CorruptPackets = range []int{-1, 0, math.MaxInt} {
 		for _, r.Overflow = range []uint64{0, 1 << 63, 1<<64 - 1} {
 			if _, c := udptraffic.Join(p, 28, s, r); c.Duplicated < 1 || c.Arrived != 1 {
 				t.Errorf("%+v of %d damaged, %d without an entry", c, r.CorruptPackets, r.Overflow)

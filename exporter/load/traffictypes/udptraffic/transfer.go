@@ -192,7 +192,7 @@ func unlisted(received *stream.Received, listed *Damaged) int {
 	for _, n := range listed {
 		damaged -= n
 	}
-	return max(0, int(min(received.Overflow, math.MaxInt32))-max(0, damaged))
+	return max(0, int(min(received.Overflow, 1<<30))-max(0, damaged))
 }
 
 // departures converts the sender's records.
