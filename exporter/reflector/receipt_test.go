@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -357,7 +358,7 @@ func conserve(t *testing.T, loss, dup float64, spread int) {
 			copies++
 		}
 	}
-	slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
+	slices.SortStableFunc(all, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
 	reordered, highest, seen := uint32(0), uint64(0), map[uint64]bool{}
 	for i, v := range all {
 		l.now = v.at

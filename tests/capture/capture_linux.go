@@ -1,7 +1,7 @@
 // Package capture records UDP packets on an interface, independently of the programs under test: when the kernel passed
 // each one to the device or received it from it, with its own packet sockets.
 //
-// Timestamps are the kernel's (SO_TIMESTAMPNS): of an outgoing packet that of dev_queue_xmit, before the driver; of an
+// Timestamps are the kernel's (SO_TIMESTAMPNS_NEW): of an outgoing packet that of dev_queue_xmit, before the driver; of an
 // incoming one that of its transfer from the driver to the stack. The true delay of a veth pair is the difference
 // between both ends; it includes the driver, but no user space.
 package capture
@@ -50,7 +50,7 @@ func Open(name string) (*Capture, error) {
 		return nil, fmt.Errorf("capture: socket: %w", err)
 	}
 	err = errors.Join(
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1),
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferBytes),
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: everyProtocol(), Ifindex: link.Index}),
 	)
@@ -107,14 +107,14 @@ func parse(b []byte) (p Packet, ok bool) {
 	return p, true
 }
 
-// Stamp is the kernel's timestamp (SO_TIMESTAMPNS) in the control messages of a packet, zero if there is none.
+// Stamp is the kernel's timestamp (SO_TIMESTAMPNS_NEW) in the control messages of a packet, zero if there is none.
 func Stamp(control []byte) instant.Time {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return 0
 	}
 	for _, m := range messages {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= 16 {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS_NEW && len(m.Data) >= 16 {
 			return instant.FromUnix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:])))
 		}
 	}

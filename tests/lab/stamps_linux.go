@@ -61,6 +61,6 @@ func askForStamps(c *net.UDPConn) error {
 		return err
 	}
 	var inner error
-	err = raw.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) })
+	err = raw.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1) })
 	return errors.Join(err, inner)
 }

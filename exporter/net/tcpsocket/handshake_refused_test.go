@@ -1,3 +1,7 @@
+//go:build !386
+
+// A filter cannot read the option: package unix has it in memory on 386 (socketcall(2)).
+
 package tcpsocket
 
 import (

@@ -23,7 +23,7 @@ func TestSpaceFitsTheMemoryLimit(t *testing.T) {
 		{1 * mib, space{connections: 64, ofSource: 8, making: 1, makingFor: 1, pending: 64 * mib, most: mib / 8, header: 8 << 10, send: 64 << 10, receive: 16 << 10}},
 		{128 * mib, space{connections: 128, ofSource: 16, making: 1, makingFor: 1, pending: 64 * mib, most: 16 * mib, header: 8 << 10, send: 64 << 10, receive: 16 << 10}},
 		{4 * gib, space{connections: 512, ofSource: 64, making: 1, makingFor: 1, pending: 64 * mib, most: 512 * mib, header: 64 << 10, send: 512 << 10, receive: 16 << 10}},
-		{16 * gib, space{connections: 512, ofSource: 64, making: 4, makingFor: 2, pending: 64 * mib, most: 2 * gib, header: 64 << 10, send: 2 * mib, receive: 16 << 10}},
+		{16 * gib, space{connections: 512, ofSource: 64, making: 4, makingFor: 2, pending: 64 * mib, most: min(2*gib, math.MaxInt), header: 64 << 10, send: 2 * mib, receive: 16 << 10}},
 	} {
 		got := spaceIn(c.limit)
 		if got != c.want {

@@ -57,7 +57,7 @@ func TestTXUncertaintyIsRoundedUpByLittle(t *testing.T) {
 func TestReceiptClampsFieldsToTheirBits(t *testing.T) {
 	for _, c := range []struct {
 		words, want int
-	}{{-1, 0}, {5, 4}, {1 << 40, 4}} {
+	}{{-1, 0}, {5, 4}, {math.MaxInt, 4}} {
 		v, _, err := NextTLV(Receipt{Words: c.words}.AppendTo(nil))
 		if err != nil || len(v.Value) != 72+8*c.want {
 			t.Errorf("%d words became %d octets, %v", c.words, len(v.Value), err)
