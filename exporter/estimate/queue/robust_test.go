@@ -249,16 +249,6 @@ func TestIdlePacketsMayHaveALargerTXUncertaintyThanTheLoad(t *testing.T) {
 	}
 }
 
-// A remote end may send any time.
-func TestArrivalAfterYearsIsInNoBin(t *testing.T) {
-	w := profile(2.5e6, 2e6, 110_000, 30*ms, 0)
-	packets := w.simulate(1)
-	for _, years := range []time.Duration{1, 10, 100} {
-		packets[len(packets)/2].Arrived = epoch.Add(years * 365 * 24 * time.Hour)
-		Analyze(packets, options(w)) // it does not panic
-	}
-}
-
 // TestLongTailOfLargePacketsIsNoHeadDrop has more bytes than an int of 32 bits.
 func TestLongTailOfLargePacketsIsNoHeadDrop(t *testing.T) {
 	r := run{load: make([]Packet, 100_000), bytes: 65_000, begin: epoch}
