@@ -3,9 +3,7 @@
 # usage: deploy/packages/build.sh DIRECTORY [ARCHITECTURE ...]    (amd64 arm64 arm7)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-out=${1:?usage: deploy/packages/build.sh DIRECTORY [ARCHITECTURE ...]}
-shift
-[[ $# -gt 0 ]] || set -- amd64 arm64 arm7
+. deploy/release/arguments.sh
 go=${GO:-go}
 nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 . deploy/release/version.sh

@@ -4,9 +4,7 @@
 # MINISIGN_KEY is the file of the secret key; without it there is no signature. minisign asks for its password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-out=${1:?usage: deploy/release/build.sh DIRECTORY [ARCHITECTURE ...]}
-shift
-[[ $# -gt 0 ]] || set -- amd64 arm64 arm7
+. deploy/release/arguments.sh
 . deploy/release/version.sh
 rm -rf "$out"
 mkdir -p "$out"

@@ -54,6 +54,11 @@ END
 cp /etc/oneway/oneway.yml /root/changed.yml
 systemctl restart oneway-agent
 measures
+process=$(systemctl show -p MainPID --value oneway-agent)
+systemctl reload oneway-agent
+measures
+[ "$process" = "$(systemctl show -p MainPID --value oneway-agent)" ] || fail "a reload started another process"
+journalctl --no-pager -u oneway-agent | grep "Configuration reloaded" || fail "the agent logged no reload"
 
 for package in "$new" "$old" "$new"; do
   echo "== ${package##*/} over $(dpkg-query -W oneway)"
