@@ -5,6 +5,7 @@ package quota
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/atomicfile"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/calendar"
 )
@@ -31,8 +33,9 @@ type Options struct {
 // Store accounts for the bytes used today by name. The caller knows the limits. All methods are
 // safe for concurrent use. Make one with New.
 type Store struct {
-	now func() time.Time
-	log *slog.Logger
+	now     func() time.Time
+	log     *slog.Logger
+	replace func(name string, content []byte, mode fs.FileMode) error
 
 	saving  sync.Mutex  // one writer of the file; taken before mu
 	loaded  bool        // the file has been read; guarded by saving
@@ -40,8 +43,10 @@ type Store struct {
 
 	mu        sync.Mutex
 	file      string
-	forbidden error // why nothing may be written; nil: it may
-	unsaved   error // of the last write; nil if it succeeded
+	forbidden error  // why nothing may be written; nil: it may
+	unsaved   error  // of the last write; nil if it succeeded
+	writing   bool   // write runs
+	next      *round // not begun; nil: none
 	reserved  map[string]int64
 	book      book
 }
@@ -51,7 +56,7 @@ type Store struct {
 // new name logged, and Reserve fails for every name with a limit until the next local midnight or
 // until the renamed file is removed.
 func New(o Options) *Store {
-	s := &Store{now: o.Now, log: o.Log, reserved: map[string]int64{}}
+	s := &Store{now: o.Now, log: o.Log, replace: atomicfile.Replace, reserved: map[string]int64{}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -148,7 +153,7 @@ func add(a, b int64) int64 {
 
 // Reserve reserves bytes, the most that a run can send, of name's quota under limit; 0: none. The
 // error is an *ExceededError if fewer are left, and an *UnsavedError if there is a limit and the
-// file cannot be written. Every reservation must be settled. Until then the file counts it as
+// file cannot be written, or not within saveTimeout. Every reservation must be settled. Until then the file counts it as
 // used, as the bytes sent by a run that a crash interrupted are unknown.
 func (s *Store) Reserve(name string, limit, bytes int64) (*Reservation, error) {
 	if bytes < 0 {
@@ -168,8 +173,13 @@ func (s *Store) Reserve(name string, limit, bytes int64) (*Reservation, error) {
 	s.reserved[name] = add(s.reserved[name], bytes)
 	s.mu.Unlock()
 	r := &Reservation{store: s, name: name, bytes: bytes}
-	if err := s.Save(); err != nil && limit > 0 {
+	if limit <= 0 {
+		s.save()
+		return r, nil
+	}
+	if err := s.Save(); err != nil {
 		r.end(0)
+		s.save()
 		return nil, &UnsavedError{Name: name, Err: err}
 	}
 	return r, nil

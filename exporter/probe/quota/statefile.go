@@ -145,18 +145,19 @@ func renameDamaged(name string) (aside string, err error) {
 // memory counts. The directory is created if it does not exist. An error is logged, and Reserve
 // fails for names with a limit until a save succeeds.
 func (s *Store) SetFile(name string) {
-	s.saving.Lock()
 	s.mu.Lock()
 	same := s.file == name
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	s.saving.Lock()
+	s.mu.Lock()
 	s.file = name
 	s.mu.Unlock()
-	if !same {
-		s.loaded, s.written = false, nil
-	}
+	s.loaded, s.written = false, nil
 	s.saving.Unlock()
-	if !same {
-		_ = s.Save() // Saved returns the error
-	}
+	_ = s.Save() // Saved returns the error
 }
 
 // recentlyDamaged is the greatest age of a damaged file that can hold usage of today or yesterday.
@@ -217,18 +218,79 @@ func (e *unknownError) Error() string {
 
 func (e *unknownError) Unwrap() error { return e.Err }
 
+// saveTimeout is the longest that Save waits. A load server reserves twice before its first reply to a client, which waits 10 s.
+const saveTimeout = 3 * time.Second
+
+// errSlow is the result of a Save that the file system did not end.
+var errSlow = fmt.Errorf("the file is not written after %v: the file system is slow or stands still", saveTimeout)
+
+// round is one write of the file; err is valid once done is closed.
+type round struct {
+	done chan struct{}
+	err  error
+}
+
 // Save writes the state file if there is one, as each reservation and each settlement does; a
-// further call retries after an error. It logs the first of consecutive errors and the first
-// success after them.
+// further call retries after an error. It returns an error after saveTimeout, and the file is written
+// once the file system permits it. It logs the first of consecutive errors and the first success after them.
 func (s *Store) Save() error {
-	s.saving.Lock()
-	defer s.saving.Unlock()
-	s.mu.Lock()
-	name, before, err := s.file, s.unsaved, s.forbidden
-	s.mu.Unlock()
-	if name != "" && err == nil {
-		err = s.store(name)
+	r := s.save()
+	select {
+	case <-r.done:
+		return r.err
+	case <-time.After(saveTimeout):
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.err
+	default:
+	}
+	s.report(s.file, errSlow)
+	return errSlow
+}
+
+// save begins a write of all changes up to now, or lets the one that waits have them.
+func (s *Store) save() *round {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = &round{done: make(chan struct{})}
+		if !s.writing {
+			s.writing = true
+			go s.write()
+		}
+	}
+	return s.next
+}
+
+// write writes until no change is left.
+func (s *Store) write() {
+	for {
+		s.saving.Lock()
+		s.mu.Lock()
+		r, name, err := s.next, s.file, s.forbidden
+		s.next, s.writing = nil, r != nil
+		s.mu.Unlock()
+		if r != nil && name != "" && err == nil {
+			err = s.store(name)
+		}
+		s.saving.Unlock()
+		if r == nil {
+			return
+		}
+		s.mu.Lock()
+		s.report(name, err)
+		r.err = err
+		close(r.done)
+		s.mu.Unlock()
+	}
+}
+
+// report keeps and logs the result of a write; mu must be held.
+func (s *Store) report(name string, err error) {
+	before := s.unsaved
 	unknown, lost := errors.AsType[*unknownError](err)
 	switch {
 	case name == "":
@@ -240,10 +302,7 @@ func (s *Store) Save() error {
 	case err != nil && before == nil:
 		s.log.Error("The usage of load tests today is not kept; load tests with a quota are refused", "file", name, "err", err)
 	}
-	s.mu.Lock()
 	s.unsaved = err
-	s.mu.Unlock()
-	return err
 }
 
 // Keep saves again if the last save failed, and if the file is not the one that was written last: it was removed, or replaced by
@@ -252,7 +311,9 @@ func (s *Store) Keep() {
 	s.mu.Lock()
 	name := s.file
 	s.mu.Unlock()
-	s.saving.Lock()
+	if !s.saving.TryLock() {
+		return // it is written
+	}
 	now, err := os.Stat(name)
 	gone := s.written != nil && (err != nil || !unchanged(now, s.written))
 	if gone {
@@ -326,7 +387,7 @@ func (s *Store) store(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
 		return err
 	}
-	if err := atomicfile.Replace(name, content, 0o600); err != nil {
+	if err := s.replace(name, content, 0o600); err != nil {
 		return err
 	}
 	s.written, _ = os.Stat(name) // nil: Keep does not look for it
