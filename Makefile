@@ -100,7 +100,7 @@ lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
-	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
+	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
 	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh .ci/run

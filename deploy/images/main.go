@@ -56,7 +56,7 @@ func main() {
 	flag.StringVar(&r.Config, "config", "", "default configuration")
 	flag.StringVar(&r.ZoneInfo, "zoneinfo", "", "Go's lib/time/zoneinfo.zip")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: images [flags] ARCHITECTURE=PROGRAM ...")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: images [flags] ARCHITECTURE=PROGRAM ...; beside each program: licenses.txt, oneway.cdx.json")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -102,6 +102,14 @@ func (r Release) image(platform v1.Platform, program string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	licenses, err := os.ReadFile(filepath.Join(filepath.Dir(program), "licenses.txt"))
+	if err != nil {
+		return nil, err
+	}
+	bill, err := os.ReadFile(filepath.Join(filepath.Dir(program), "oneway.cdx.json"))
+	if err != nil {
+		return nil, err
+	}
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
@@ -120,7 +128,11 @@ func (r Release) image(platform v1.Platform, program string) (v1.Image, error) {
 			{"run/oneway/", nil, 0o750, user},
 			{"tmp/", nil, 0o1777, 0},
 		},
-		{{"usr/bin/oneway", binary, 0o755, 0}},
+		{
+			{"usr/bin/oneway", binary, 0o755, 0},
+			{"usr/share/doc/oneway/licenses.txt", licenses, 0o644, 0},
+			{"usr/share/doc/oneway/oneway.cdx.json", bill, 0o644, 0},
+		},
 	} {
 		packed, err := r.pack(files)
 		if err != nil {

@@ -29,7 +29,10 @@ cmp "$work/one/SHA256SUMS" "$work/two/SHA256SUMS" || {
 }
 deb=$(ls "$work"/one/*.deb) rpm=$(ls "$work"/one/*.rpm)
 go build -o "$copy/oneway-program" ./exporter/cmd/oneway
-"$copy/oneway-program" verify --public-key="$copy/public.key" "$work"/one/oneway* "$work/one/CHANGES.md"
+"$copy/oneway-program" verify --public-key="$copy/public.key" "$work"/one/oneway* "$work/one/CHANGES.md" "$work/one/LICENSES.txt"
+
+say "bills of materials"
+go test -C deploy/sbom -count=1 .
 
 say "lintian"
 lintian --fail-on error "$deb" 2>&1 | grep -v 'running with root'
@@ -45,6 +48,7 @@ if [[ ${GUESTS:-} == 1 ]]; then
   make -s -C "$copy/old" build BUILD="$copy/built" >/dev/null
   mkdir -p "$copy/programs"
   mv "$copy/built" "$copy/programs/$architecture"
+  touch "$copy/programs/$architecture/"{licenses.txt,oneway.cdx.json} # that version has none
   RELEASE_VERSION=0.0.9 PROGRAMS=$copy/programs deploy/packages/build.sh "$work/old" "$architecture"
   for suite in bookworm trixie; do
     say "$suite with systemd in a guest"
