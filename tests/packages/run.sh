@@ -48,7 +48,7 @@ if [[ ${GUESTS:-} == 1 ]]; then
   make -s -C "$copy/old" build BUILD="$copy/built" >/dev/null
   mkdir -p "$copy/programs"
   mv "$copy/built" "$copy/programs/$architecture"
-  touch "$copy/programs/$architecture/"{licenses.txt,oneway.cdx.json} # that version has none
+  touch "$copy/programs/$architecture/"{licenses.txt,oneway.cdx.json} # that version wrote no such files
   RELEASE_VERSION=0.0.9 PROGRAMS=$copy/programs deploy/packages/build.sh "$work/old" "$architecture"
   for suite in bookworm trixie; do
     say "$suite with systemd in a guest"

@@ -46,7 +46,7 @@ type Store struct {
 	forbidden error  // why nothing may be written; nil: it may
 	unsaved   error  // of the last write; nil if it succeeded
 	writing   bool   // write runs
-	next      *round // not begun; nil: none
+	next      *round // the next write, not begun
 	reserved  map[string]int64
 	book      book
 }
