@@ -106,6 +106,9 @@ func (v *snapshot) defect() (cause, sentence string) {
 		return v.remoteReason.String(), invalid + sample.InWords(v.remoteReason.String())
 	case v.window != nil && v.window.parts.disproved:
 		return probe.CauseNegativeDelays, "delays of the last window are negative by more than their error bound: one of the clocks is wrong, and neither direction has an error bound or R"
+	case v.window != nil && v.window.undelayed() != sample.Unknown:
+		reason := v.window.undelayed().String()
+		return reason, invalid + sample.InWords(reason)
 	case v.contradictory:
 		return probe.CausePathMinimum, "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
 	case v.undirected() != "":

@@ -222,17 +222,32 @@ type parts struct {
 	// disproved: a delay was negative beyond its bound, which the bounds of the window do not cover.
 	disproved                 bool
 	local, remote, timestamps time.Duration
+	// invalid is the reason of the last delay without a bound, by direction; sample.Unknown: each delay has a bound.
+	invalid [2]sample.Reason
 }
 
 // add adds those of one packet, whose delays have the combined clock error bound clocks.
-func (m *parts) add(p *sample.Packet, clocks sample.Bound, delays ...sample.Delay) {
-	for _, d := range delays {
-		if d.OK() {
-			m.any = true
-			m.local, m.remote = max(m.local, p.Local.Error), max(m.remote, p.Remote.Error)
-			m.timestamps = max(m.timestamps, d.Bound-clocks.Error)
+func (m *parts) add(p *sample.Packet, clocks sample.Bound, forward, reverse sample.Delay) {
+	for i, d := range [...]sample.Delay{sample.Forward: forward, sample.Reverse: reverse} {
+		if !d.OK() {
+			m.invalid[i] = d.Reason
+			continue
+		}
+		m.any = true
+		m.local, m.remote = max(m.local, p.Local.Error), max(m.remote, p.Remote.Error)
+		m.timestamps = max(m.timestamps, d.Bound-clocks.Error)
+	}
+}
+
+// undelayed is why a direction has replies and no delay; sample.Unknown: each direction has delays, or nothing arrived, or the
+// configuration has no clock.
+func (w *window) undelayed() sample.Reason {
+	for i, reason := range w.parts.invalid {
+		if reason != sample.Unknown && reason != sample.NoClock && !w.directions[i].delay.min.Known {
+			return reason
 		}
 	}
+	return sample.Unknown
 }
 
 func seconds(v time.Duration, known bool) ledger.Optional[float64] {

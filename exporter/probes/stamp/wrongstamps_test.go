@@ -115,6 +115,10 @@ func (b testbed) invalid(t *testing.T, reason sample.Reason) map[string]float64 
 	await.That(t, "a hundred replies", func() bool { return total(metric.RoundTripReceived) >= 100 })
 	first := total(metric.RoundTripReceived)
 	await.That(t, "a further window, so that all of the first one is published", func() bool { return total(metric.RoundTripReceived) > first })
+	await.That(t, "the status of the path names it", func() bool {
+		s := p.Status()
+		return s.Up && s.Cause == reason.String() && strings.Contains(s.Reason, sample.InWords(reason.String()))
+	})
 	found := map[string]float64{"round trip": total(metric.RoundTripInvalid, reason.String())}
 	for _, d := range sample.Directions() {
 		found[d.String()] = total(metric.DelayInvalid, d.String(), reason.String())
