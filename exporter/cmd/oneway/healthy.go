@@ -8,12 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/load/loadcontrol"
 )
 
 const healthyHelp = `Check that an agent runs, as a container does.
@@ -63,7 +65,9 @@ func checkHealth(ctx context.Context, at *url.URL, page string) error {
 	if err != nil {
 		return fmt.Errorf("healthy: %s", errtext.Words(err))
 	}
-	reply, err := (&http.Client{Transport: transport}).Do(request)
+	// An agent redirects nowhere: what does is not the agent, and another host's reply is not its health.
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	reply, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("healthy: %s", errtext.Words(err))
 	}
@@ -71,9 +75,10 @@ func checkHealth(ctx context.Context, at *url.URL, page string) error {
 	text, err := io.ReadAll(io.LimitReader(reply.Body, 1000))
 	switch {
 	case err != nil:
-		return fmt.Errorf("healthy: %s: %w", request.URL, err)
+		return fmt.Errorf("healthy: %s: %w", request.URL.Redacted(), err)
 	case reply.StatusCode != http.StatusOK && reply.StatusCode != http.StatusUnauthorized:
-		return fmt.Errorf("healthy: %s: %s, want %d: %.200s", request.URL, reply.Status, http.StatusOK, text)
+		said := loadcontrol.Printable(fmt.Sprintf("%s, want %d: %.200s", reply.Status, http.StatusOK, strings.TrimSpace(string(text))))
+		return fmt.Errorf("healthy: %s: %s", request.URL.Redacted(), said)
 	}
 	return nil
 }

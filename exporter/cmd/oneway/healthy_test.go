@@ -19,6 +19,9 @@ func TestHealthIsWhetherTheAgentReplies(t *testing.T) {
 	}
 	closed := httptest.NewServer(reply(http.StatusOK, ""))
 	closed.Close()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	defer elsewhere.Close()
+	redirects := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
 	for name, c := range map[string]struct {
 		server *httptest.Server
 		want   string // part of the error; empty: healthy
@@ -27,6 +30,8 @@ func TestHealthIsWhetherTheAgentReplies(t *testing.T) {
 		"wants a password":     {httptest.NewServer(reply(http.StatusUnauthorized, "who?")), ""},
 		"own certificate":      {httptest.NewTLSServer(reply(http.StatusOK, "ok")), ""},
 		"does not measure":     {httptest.NewServer(reply(http.StatusServiceUnavailable, "no path measures")), "/agent/-/ready: 503 Service Unavailable, want 200: no path measures"},
+		"is another server":    {redirects, "/agent/-/ready: 302 Found, want 200"},
+		"controls a terminal":  {httptest.NewServer(reply(http.StatusServiceUnavailable, "\x1b[2J\u202egone")), "want 200: ?[2J?gone"},
 		"HTTP to a TLS server": {httptest.NewTLSServer(nil), "400 Bad Request"},
 		"nobody":               {closed, "connection refused"},
 	} {
@@ -40,9 +45,13 @@ func TestHealthIsWhetherTheAgentReplies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			at.User = url.UserPassword("probe", "secret")
 			err = checkHealth(t.Context(), at, "/-/ready")
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error has the password of --url: %v", err)
 			}
 		})
 	}
