@@ -89,6 +89,27 @@ func TestMessagesHaveNoControlCharactersOfTheServer(t *testing.T) {
 	}
 }
 
+// TestStatusOfAServerThatIsNotPrometheusIsPrintable: the text of a status is the server's, and so is the form of its data.
+func TestStatusOfAServerThatIsNotPrometheusIsPrintable(t *testing.T) {
+	for status, body := range map[string]string{
+		"401 \x1b]0;x\a": "", "200 \x1b[2J": "<html>", "200 OK": `{"status":"success","data":{"a":1}}`,
+	} {
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			fmt.Fprintf(c, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+		})
+		err := hostile(t, url)
+		if err == nil || strings.ContainsAny(err.Error(), "\x1b\a") || strings.Contains(err.Error(), "Go value") || !strings.Contains(err.Error(), status[:4]) {
+			t.Errorf("status %q: %q", status, err)
+		}
+	}
+}
+
 func TestPasswordOfTheAddressIsNotPrinted(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	for _, address := range []string{

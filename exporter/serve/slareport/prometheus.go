@@ -125,16 +125,21 @@ func (c *client) get(ctx context.Context, path string, query url.Values, data an
 	if err := json.Unmarshal(text, &body); err != nil || body.Status != "success" {
 		switch {
 		case reply.StatusCode == http.StatusUnauthorized || reply.StatusCode == http.StatusForbidden:
-			return fmt.Errorf("slareport: %s: %s; --prometheus.bearer-file or --prometheus.basic-auth-file has the credentials", name, reply.Status)
+			return fmt.Errorf("slareport: %s: %s; --prometheus.bearer-file or --prometheus.basic-auth-file has the credentials", name, shown(reply.Status))
 		case err != nil:
-			return fmt.Errorf("slareport: %s: %s, and the reply is not from a Prometheus server", name, reply.Status)
+			return foreign(name, reply)
 		}
 		return fmt.Errorf("slareport: %s: %s", name, shown(body.Error))
 	}
 	if err := json.Unmarshal(body.Data, data); err != nil {
-		return fmt.Errorf("slareport: reply of %s: %w", name, err)
+		return foreign(name, reply)
 	}
 	return nil
+}
+
+// foreign is the error of a reply that is not of the form of Prometheus's API.
+func foreign(name string, reply *http.Response) error {
+	return fmt.Errorf("slareport: %s: %s, and the reply is not from a Prometheus server", name, shown(reply.Status))
 }
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
