@@ -12,4 +12,7 @@ systemd-tmpfiles --create oneway.conf
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
 # A unit runs only where an operator has started it: the first installation opens no port.
-[ -z "$before" ] || systemctl try-restart oneway-agent.service oneway-reflect.service oneway-load-server.service
+# One that does not start again, as a configuration has an error or a port is in use, leaves the package installed: dpkg would
+# take it for broken, and refuse to install others.
+[ -z "$before" ] || systemctl try-restart oneway-agent.service oneway-reflect.service oneway-load-server.service ||
+  echo "oneway: installed, but a service did not start again: systemctl status 'oneway-*' shows which and why" >&2
