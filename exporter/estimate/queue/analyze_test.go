@@ -170,6 +170,8 @@ func others() map[string]struct {
 		"codel, light":            {with(odd, func(w *simulation) { w.queue = 200_000; w.offered = 1.5e6 }), func(w *simulation) { w.dequeue = codel(w.size) }, AQM},
 		"codel, locked":           {with(wibro, func(w *simulation) { w.queue = 1_000_000; w.length = 60 * time.Second }), func(w *simulation) { w.dequeue = codel(w.size) }, AQM},
 		"red, slow":               {with(odd, func(w *simulation) { w.rate = 514e3; w.queue = 200_000; w.offered = 700e3 }), func(w *simulation) { w.admit = red(10_000, 30_000) }, AQM},
+		"pie":                     {with(wibro, func(w *simulation) {}), func(w *simulation) { w.admit = pie(w.rate, w.size) }, AQM},
+		"pie, fast":               {with(wibro, func(w *simulation) { w.rate = 10e6; w.offered = 15e6; w.queue = 1_250_000; w.length = 20 * time.Second }), func(w *simulation) { w.admit = pie(w.rate, w.size) }, AQM},
 		"rate halves":             {wibro, func(w *simulation) { w.rateAt = steps(2.5e6, 1.25e6, 15*time.Second) }, Filled},
 		"rate doubles":            {with(wibro, func(w *simulation) { w.offered = 6e6 }), func(w *simulation) { w.rateAt = steps(2.5e6, 5e6, 12*time.Second) }, Filled},
 		"rate grows by a tenth":   {odd, func(w *simulation) { w.rateAt = steps(1.37e6, 1.51e6, 17*time.Second) }, Filled},

@@ -132,12 +132,14 @@ func (l *evaluation) refusedAbove(margin float64) float64 {
 }
 
 // growing reports whether the backlog in the middle of the load was almost zero, or that at its end well above that
-// in the middle: a queue that keeps its length is limited.
+// in the middle, nine of ten packets of each: a queue that keeps its length is limited, and with active queue management (PIE) its
+// length varies.
 func (r *run) growing() bool {
 	n := len(r.waits)
-	middle := orderstat.Quantile(orderstat.Sorted(r.waits[n*45/100:n*55/100]), 0.5)
-	end := orderstat.Quantile(orderstat.Sorted(r.waits[n*9/10:]), 0.5)
-	return middle <= (shallow+1)*float64(r.bytes) || end > 1.3*middle
+	middle, end := orderstat.Sorted(r.waits[n*45/100:n*55/100]), orderstat.Sorted(r.waits[n*9/10:])
+	half := orderstat.Quantile(middle, 0.5)
+	return half <= (shallow+1)*float64(r.bytes) ||
+		orderstat.Quantile(end, 0.5) > 1.3*half && orderstat.Quantile(end, 0.1) > orderstat.Quantile(middle, 0.9)
 }
 
 // stretch is the n packets between two losses, the last of them, and the largest backlog.

@@ -242,3 +242,22 @@ func codel(size int) func(t, sojourn time.Duration, waiting int) bool {
 		return true
 	}
 }
+
+// pie is RFC 8033 with its defaults, at a link of that rate, without marks.
+func pie(rate float64, size int) func(time.Duration, int, *rand.Rand) bool {
+	const target, update, allowance = 15e-3, 15 * time.Millisecond, 150 * time.Millisecond
+	var next, burst time.Duration = 0, allowance
+	p, before := 0.0, 0.0
+	return func(t time.Duration, waiting int, rng *rand.Rand) bool {
+		for ; t >= next; next += update {
+			now := float64(waiting) * 8 / rate
+			change := 0.125*(now-target) + 1.25*(now-before)
+			for limit, by := 0.1, 2.0; p < limit && limit > 1e-7; limit, by = limit/10, 4 {
+				change /= by
+			}
+			p, before = min(max(p+min(change, 0.02), 0), 1), now
+			burst = max(burst-update, 0)
+		}
+		return burst > 0 || before < target/2 && p < 0.2 || waiting <= 2*size || rng.Float64() >= p
+	}
+}
