@@ -95,14 +95,10 @@ count_values by ($by) ("hour", hour($instant))
 	}
 }
 
-// offsetBefore is the agent's offset from UTC a time ago: daylight saving time may have changed it since.
-func offsetBefore(time string) string {
-	return "(" + metric.UTCOffset.Name + " offset " + time + " or " + metric.UTCOffset.Name + ")"
-}
-
-// calendarOfWindow is the calendar of the middle of the last hours.
+// calendarOfWindow is the calendar of the middle of the last hours, by the agent's offset from UTC then: daylight saving time may have
+// changed it since. There is none if the agent was not scraped then: what its window has is of another hour.
 func calendarOfWindow(hours int, doc string) Rule {
-	return calendar(fmt.Sprintf("window%dh", hours), doc, offsetBefore(fmt.Sprintf("%dm", 30*hours))+fmt.Sprintf(" + time() - %d", 1800*hours), agentLabels)
+	return calendar(fmt.Sprintf("window%dh", hours), doc+", where it was scraped then", fmt.Sprintf("%s offset %dm + time() - %d", metric.UTCOffset.Name, 30*hours, 1800*hours), agentLabels)
 }
 
 // atHour is a series with the labels of a calendar by the labels by.
