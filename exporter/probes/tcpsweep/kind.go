@@ -194,6 +194,9 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 		if knee.BDP != nil {
 			line("bandwidth x delay", report.Number{Value: knee.BDP, Unit: unit.BufferBytes})
 		}
+		if knee.held {
+			r.Note(fmt.Sprintf("%s, %s: the largest buffers limited the sender most of the time: larger ones may reach more, and bandwidth x delay is not known", knee.DirectionName, knee.CongestionControl))
+		}
 	}
 	r.Summary = append(r.Summary, loadtest.CellsLine(complete, len(all), res.Seed))
 	for _, o := range res.Omitted {

@@ -26,9 +26,12 @@ type Knee struct {
 	// Overlap: the repetitions cannot tell, as they are too few, as one of them ended early and would have changed the mean, or
 	// because they vary too much for a decision between neighboring sizes.
 	Overlap bool `json:"undecided"`
-	// Best is the mean throughput of the cells that overlap the best one, and BDP that times the least RTT of all cells of the direction.
+	// Best is the mean throughput of the cells that overlap the best one, and BDP that times the least RTT of all cells of the
+	// direction; nil: not known, as where buffers limited the best cell and none is larger.
 	Best float64  `json:"best_throughput_bytes_per_second"`
 	BDP  *float64 `json:"bandwidth_delay_product_bytes,omitempty"`
+	// held: the largest buffer had the best throughput, and limited the sender: the path may carry more.
+	held bool
 }
 
 // unlimited is the buffer of cells with auto-tuning at both ends.
@@ -55,7 +58,7 @@ func knees(cells []MeasuredCell) (all []Knee) {
 		name      string
 	}
 	var keys []key
-	by, rttMin, few := map[key]map[int64][]float64{}, map[sample.Direction]float64{}, map[key]bool{}
+	by, rttMin, few, filled := map[key]map[int64][]float64{}, map[sample.Direction]float64{}, map[key]bool{}, map[key]map[int64]bool{}
 	for i := range cells {
 		m := &cells[i]
 		if m.RTTMin != nil && (rttMin[m.Direction] == 0 || *m.RTTMin < rttMin[m.Direction]) {
@@ -66,7 +69,10 @@ func knees(cells []MeasuredCell) (all []Knee) {
 		}
 		at := key{m.Direction, m.name()}
 		if by[at] == nil {
-			keys, by[at] = append(keys, at), map[int64][]float64{}
+			keys, by[at], filled[at] = append(keys, at), map[int64][]float64{}, map[int64]bool{}
+		}
+		if m.Limited[tcpstate.LimitReceiver]+m.Limited[tcpstate.LimitSendBuffer] <= 0.5 {
+			filled[at][m.buffer()] = true
 		}
 		counted := 0
 		for _, one := range m.Repetitions {
@@ -94,7 +100,8 @@ func knees(cells []MeasuredCell) (all []Knee) {
 			i := slices.Index(sizes, found.Buffer)
 			knee.Overlap = found.AtMost != found.Buffer || i > 0 && found.Above != sizes[i-1]
 		}
-		if bdp, ok := tcpstate.BDP(found.Best, time.Duration(rttMin[at.direction]*1e9)); ok {
+		knee.held = found.Buffer == sizes[len(sizes)-1] && !filled[at][found.Buffer]
+		if bdp, ok := tcpstate.BDP(found.Best, time.Duration(rttMin[at.direction]*1e9)); ok && !knee.held {
 			knee.BDP = &bdp
 		}
 		all = append(all, knee)

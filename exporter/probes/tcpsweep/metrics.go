@@ -51,7 +51,7 @@ var (
 	BDPDesc = metric.Family(metric.Desc{
 		Name: "oneway_tcp_sweep_bandwidth_delay_product_bytes", Kind: metric.Gauge, Labels: perVariant,
 		Help:   "Best throughput of the last run (mean over the cells whose repetitions overlap the best cell's) times the least round-trip time of all its cells, in payload bytes: what a window needs to fill the path.",
-		Absent: "Before the first completed run.",
+		Absent: "Before the first completed run, and where the largest buffers had the best throughput and limited the sender most of the time: the path may carry more.",
 		Source: "RFC 6349 section 3.3",
 	})
 )

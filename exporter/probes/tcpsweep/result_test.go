@@ -94,6 +94,33 @@ func TestKneeIsOfTheSmallerBufferInEffect(t *testing.T) {
 	}
 }
 
+func TestWindowsBelowTheBandwidthDelayProductDoNotTellIt(t *testing.T) {
+	window := func(kib int, rate float64, limited tcpstate.Limits) MeasuredCell {
+		m := measured(kib, kib, 1024, rate, rate*1.001, rate*0.999)
+		m.Limited = limited
+		return m
+	}
+	window17 := tcpstate.Limits{tcpstate.LimitReceiver: 0.5, tcpstate.LimitSendBuffer: 0.3, tcpstate.LimitNetwork: 0.2}
+	window32 := tcpstate.Limits{tcpstate.LimitReceiver: 0.4, tcpstate.LimitSendBuffer: 0.3, tcpstate.LimitNetwork: 0.3}
+	small, large := window(17, 185, window17), window(32, 350, window32) // of 1000 at RTT 0.1 s
+	for _, c := range []struct {
+		what  string
+		cells []MeasuredCell
+		held  bool
+	}{
+		{"all limited by buffers", []MeasuredCell{small, large}, true},
+		{"auto-tuning is limited, too", []MeasuredCell{small, window(0, 350, window32)}, true},
+		{"the largest fills the path", []MeasuredCell{small, window(128, 1000, tcpstate.Limits{tcpstate.LimitReceiver: 0.3, tcpstate.LimitNetwork: 0.7})}, false},
+		{"a larger one brings nothing", []MeasuredCell{small, window(256, 1000, window32), window(512, 1000, window32)}, false},
+		{"not known", []MeasuredCell{small, window(128, 1000, nil)}, false},
+	} {
+		all := knees(c.cells)
+		if len(all) != 1 || all[0].held != c.held || (all[0].BDP == nil) != c.held {
+			t.Errorf("%s: %+v", c.what, all)
+		}
+	}
+}
+
 func TestKneesAreSeparateByDirectionAndCongestionControl(t *testing.T) {
 	var cells []MeasuredCell
 	for _, d := range sample.Directions() {
