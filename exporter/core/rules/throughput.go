@@ -29,8 +29,9 @@ func ofRecent(statistic string) string { return statistic + recentRange() }
 var (
 	CapacityMedian = Rule{
 		Name: "oneway:capacity_bytes_per_second:median",
-		Doc:  `The one value of a direction, as in the terminal and the report.`,
-		Expr: metric.PathCapacity.Name,
+		Doc: `The one value of a direction, as in the terminal and the report, while the last completed run is current: a run that later
+ones do not replace has no more weight than others.`,
+		Expr: metric.PathCapacity.Name + " and on (job, instance, path, probe) " + recentRun(),
 	}
 	UDPThroughputMedian = Rule{
 		Name: recorded(metric.UDPThroughput, ofRecent("median")),
@@ -44,7 +45,7 @@ half intervals: its value is not one of these hours.`,
 	}
 	CapacityMedian2h = Rule{
 		Name: recorded(metric.Capacity, ofRecent("median")),
-		Expr: medianOfRuns(CapacityMedian.Name),
+		Expr: medianOfRuns(metric.PathCapacity.Name),
 	}
 	UDPThroughputByHour = Rule{
 		Name: byHour(metric.UDPThroughput, ofRecent("median")),
