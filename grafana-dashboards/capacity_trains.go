@@ -96,7 +96,8 @@ func capacityOverTime() *timeseries.PanelBuilder {
 
 // capacityByHour reads a recorded series: PromQL has no grouping by the hour of a sample.
 func capacityByHour() *trend.PanelBuilder {
-	mean := bitsOf(`avg by (hour, direction) (avg_over_time(` + recFrom(trained, rules.CapacityByHour.Name) + dashboardRange + `))`)
+	series := recFrom(trained, rules.CapacityByHour.Name) + dashboardRange
+	mean := bitsOf(`sum by (hour, direction) (sum_over_time(` + series + `)) / sum by (hour, direction) (count_over_time(` + series + `))`) // of all days, not of both kinds
 	return curve(text{
 		"Capacity by time of day",
 		"Mean over the dashboard's time range of the median capacity, by hour of the day (local time of the agent). A decrease at some hours indicates cross traffic. Corresponds to WPI figures 8 to 13.",
