@@ -100,7 +100,7 @@ lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
-	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
+	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom tests/compose; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
 	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh .ci/run
@@ -157,6 +157,14 @@ vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds and keeps a gu
 	@tests/deps.sh vmlab-pps
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/pps.test ./exporter/watchers/pps
 	kernel=$$(tests/vmlab/kernel/build.sh $(BUILD)/vmlab-kernel) && $(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') -kernel "$$kernel" -pulse chrony-config/gpio-pps/chrony.conf
+
+.PHONY: stack
+stack: ## deploy/compose with images that are built here; tests/compose/run.sh down ends it (GRAFANA_IMAGE=image)
+	@tests/compose/run.sh up
+
+.PHONY: compose-test
+compose-test: ## the same, what must hold of it, and its removal; about ten minutes if nothing is built
+	@tests/compose/run.sh test
 
 .PHONY: stack-test
 stack-test: ## the whole stack with real servers in containers, tests/stack/README.md; root, or a Docker engine (SMOKE=1: a few minutes, without Prometheus 3; KEEP=1: keeps the containers)

@@ -7,11 +7,11 @@ import (
 )
 
 // TestNamesInDocumentsExist: a name with underscores that a runbook or a document of the exporter has as code, such as a reason or an option,
-// is in the source or, of other programs and of lists that are built from parts, in otherNames.
+// is in the source, which includes the role of deploy/ansible, or, of other programs and of lists that are built from parts, in otherNames.
 func TestNamesInDocumentsExist(t *testing.T) {
 	var source strings.Builder
-	for _, path := range files(t, ".go") {
-		if isShipped(path) && !strings.HasSuffix(path, "_test.go") {
+	for _, path := range append(files(t, ".go"), files(t, ".yml")...) {
+		if isShipped(path) && !strings.HasSuffix(path, "_test.go") && (strings.HasSuffix(path, ".go") || strings.Contains(path, "deploy/ansible/")) {
 			source.WriteString(read(t, path))
 		}
 	}

@@ -34,6 +34,10 @@ go build -o "$copy/oneway-program" ./exporter/cmd/oneway
 say "bills of materials"
 go test -C deploy/sbom -count=1 .
 
+say "compose"
+go test -C tests/compose -count=1 .
+"$copy/oneway-program" check-config deploy/compose/*/oneway.yml 2>&1 | grep -v state_dir
+
 say "lintian"
 lintian --fail-on error "$deb" 2>&1 | grep -v 'running with root'
 

@@ -1,0 +1,3 @@
+FROM oneway-stack/base
+COPY telegraf /usr/bin/
+CMD ["telegraf", "--config", "/etc/telegraf/telegraf.conf"]

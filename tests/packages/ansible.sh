@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Runs the role of deploy/ansible twice on three bare hosts, root file systems of Debian 12, and starts an agent on one: part of make deploy-test.
+# usage: tests/packages/ansible.sh ROOT.tar ONEWAY.deb
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tar=$(realpath "$1") deb=$(realpath "$2")
+tool=$PWD/build/ansible
+[[ -x $tool/bin/ansible-playbook ]] || {
+  python3 -m venv "$tool"
+  "$tool/bin/pip" --quiet install ansible==12.3.0
+}
+work=$(mktemp -d)
+trap 'rm -rf --one-file-system "$work"' EXIT
+fail() {
+  echo "ansible: $1" >&2
+  exit 1
+}
+cp -r deploy/ansible "$work/ansible"
+cp "$deb" "$work/ansible/files/"
+head -c 24 /dev/urandom | base64 >"$work/ansible/files/stamp.key"
+{
+  printf 'all:\n  children:\n    oneway:\n      hosts:\n'
+  for host in seoul-1 seoul-2 paris-1; do
+    mkdir "$work/$host"
+    tar -C "$work/$host" -xf "$tar"
+    printf '        %s.example.net: {ansible_host: %s, oneway_site: %s, oneway_address: 127.0.0.1}\n' $host "$work/$host" ${host%-*}
+  done
+  printf '      vars: {ansible_connection: community.general.chroot, ansible_become: false, oneway_package: "files/%s", oneway_key_file: files/stamp.key}\n' "$(basename "$deb")"
+} >"$work/inventory.yml"
+play() { (cd "$work/ansible" && HOME=$work PATH=$tool/bin:$PATH ansible-playbook --inventory "$work/inventory.yml" site.yml); }
+for host in seoul-1 seoul-2 paris-1; do
+  chroot "$work/$host" apt-get install -y -qq python3 python3-apt >/dev/null 2>&1 # Ansible's needs, beside the package's
+done
+play >"$work/first.log" || { cat "$work/first.log" >&2; fail "the first run failed"; }
+play >"$work/second.log" || { cat "$work/second.log" >&2; fail "the second run failed"; }
+[[ $(grep -c 'changed=0 .*failed=0' "$work/second.log") == 3 ]] || { tail -5 "$work/second.log" >&2; fail "a second run changes something"; }
+for host in seoul-1 seoul-2 paris-1; do
+  chroot "$work/$host" su -s /bin/sh oneway -c 'oneway check-config --paths /etc/oneway/oneway.yml' >"$work/paths" || { cat "$work/paths" >&2; fail "$host: the user oneway cannot use its configuration"; }
+  grep -q "^$host-to-" "$work/paths" || grep -q "$host-to-" "$work/paths" || { cat "$work/paths"; fail "$host has no path of the mesh"; }
+  [[ $(stat -c %a "$work/$host/etc/oneway/stamp.key") == 640 ]] || fail "$host: mode of the key"
+done
+echo "ansible: three hosts configured, a second run changed nothing"
