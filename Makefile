@@ -53,6 +53,12 @@ packages-test: ## installs packages and starts images in bare Debian 12; root (G
 	@tests/deps.sh packages
 	GO='$(GO)' GUESTS='$(GUESTS)' tests/packages/run.sh
 
+.PHONY: deploy-test
+deploy-test: ## all of deploy/: packages in guests with systemd, two versions against each other, Ansible, Compose; half an hour; its last result is deploy/RESULT.md
+	@tests/deps.sh packages && tests/deps.sh deploy
+	GO='$(GO)' GUESTS=1 tests/packages/run.sh
+	@tests/compose/run.sh test
+
 .PHONY: telegraf
 telegraf: ## build/oneway-telegraf and build/oneway-clock-telegraf: Telegraf's external plugins
 	@mkdir -p $(BUILD)

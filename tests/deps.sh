@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that one purpose lacks, and prints the reason.
-# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages
+# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages|deploy
 set -euo pipefail
 
-purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages}
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages|deploy}
 # command or file  package  purposes  why
 # Not listed: packages of every Debian (bash, coreutils, mawk, util-linux), and make, git and Go, which start this script.
 needs='
@@ -39,6 +39,8 @@ lintian    lintian    packages   checks the Debian package
 rpm        rpm        packages   installs the RPM package in a root file system of its own
 skopeo     skopeo     packages   reads the container images
 umoci      umoci      packages   unpacks a container image
+jq         jq         deploy     reads the results of two versions
+/usr/lib/python3.11/ensurepip/__init__.py python3-venv deploy Ansible is installed beside the system
 '
 
 missing=()

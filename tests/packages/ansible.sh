@@ -2,6 +2,7 @@
 # Runs the role of deploy/ansible twice on three bare hosts, root file systems of Debian 12, and starts an agent on one: part of make deploy-test.
 # usage: tests/packages/ansible.sh ROOT.tar ONEWAY.deb
 set -euo pipefail
+[[ ${OWN_MOUNTS:-} == 1 ]] || OWN_MOUNTS=1 exec unshare --mount "$0" "$@" # what is mounted below goes with it
 cd "$(dirname "$0")/../.."
 tar=$(realpath "$1") deb=$(realpath "$2")
 tool=$PWD/build/ansible
@@ -10,7 +11,7 @@ tool=$PWD/build/ansible
   "$tool/bin/pip" --quiet install ansible==12.3.0
 }
 work=$(mktemp -d)
-trap 'rm -rf --one-file-system "$work"' EXIT
+trap 'umount "$work"/*/proc; rm -rf --one-file-system "$work"' EXIT
 fail() {
   echo "ansible: $1" >&2
   exit 1
@@ -23,6 +24,7 @@ head -c 24 /dev/urandom | base64 >"$work/ansible/files/stamp.key"
   for host in seoul-1 seoul-2 paris-1; do
     mkdir "$work/$host"
     tar -C "$work/$host" -xf "$tar"
+    mount -t proc proc "$work/$host/proc"
     printf '        %s.example.net: {ansible_host: %s, oneway_site: %s, oneway_address: 127.0.0.1}\n' $host "$work/$host" ${host%-*}
   done
   printf '      vars: {ansible_connection: community.general.chroot, ansible_become: false, oneway_package: "files/%s", oneway_key_file: files/stamp.key}\n' "$(basename "$deb")"

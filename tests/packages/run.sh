@@ -53,6 +53,10 @@ if [[ ${GUESTS:-} == 1 ]]; then
   mkdir -p "$copy/programs"
   mv "$copy/built" "$copy/programs/$architecture"
   touch "$copy/programs/$architecture/"{licenses.txt,oneway.cdx.json} # that version wrote no such files
+  say "both versions against each other"
+  "$here/compat.sh" "$copy/programs/$architecture/oneway" "$copy/oneway-program"
+  say "Ansible"
+  "$here/ansible.sh" "$work/bookworm.tar" "$deb"
   RELEASE_VERSION=0.0.9 PROGRAMS=$copy/programs deploy/packages/build.sh "$work/old" "$architecture"
   for suite in bookworm trixie; do
     say "$suite with systemd in a guest"
