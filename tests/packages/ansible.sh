@@ -21,13 +21,14 @@ cp "$deb" "$work/ansible/files/"
 head -c 24 /dev/urandom | base64 >"$work/ansible/files/stamp.key"
 {
   printf 'all:\n  children:\n    oneway:\n      hosts:\n'
+  number=0
   for host in seoul-1 seoul-2 paris-1; do
     mkdir "$work/$host"
     tar -C "$work/$host" -xf "$tar"
     mount -t proc proc "$work/$host/proc"
-    printf '        %s.example.net: {ansible_host: %s, oneway_site: %s, oneway_address: 127.0.0.1}\n' $host "$work/$host" ${host%-*}
+    printf '        %s.example.net: {ansible_host: %s, oneway_site: %s, oneway_address: 127.0.0.%d}\n' $host "$work/$host" ${host%-*} $((++number))
   done
-  printf '      vars: {ansible_connection: community.general.chroot, ansible_become: false, oneway_package: "files/%s", oneway_key_file: files/stamp.key}\n' "$(basename "$deb")"
+  printf '      vars: {ansible_connection: community.general.chroot, ansible_python_interpreter: /usr/bin/python3, ansible_become: false, oneway_package: "files/%s", oneway_key_file: files/stamp.key}\n' "$(basename "$deb")"
 } >"$work/inventory.yml"
 play() { (cd "$work/ansible" && HOME=$work PATH=$tool/bin:$PATH ansible-playbook --inventory "$work/inventory.yml" site.yml); }
 for host in seoul-1 seoul-2 paris-1; do
