@@ -246,7 +246,7 @@ func TestPacketsWithoutAnOutcomeAreNotCountedAsReceived(t *testing.T) {
 func loadTests(clock float64) func(io.Writer) {
 	return func(w io.Writer) {
 		values := map[string]func(i int) float64{
-			`oneway_probe_up{path="berlin",probe="stamp",instance="a:9862"}`: func(i int) float64 {
+			`oneway_probe_up{path="berlin",probe="stamp",instance="a:9862",rack="7",site="own"}`: func(i int) float64 {
 				if i%30 == 10 || i > 600 && i <= 660 {
 					return 0
 				}
@@ -262,10 +262,10 @@ func loadTests(clock float64) func(io.Writer) {
 				}
 				return 0.02
 			},
-			`oneway_path_info{path="berlin",probe="stamp",instance="a:9862",peer="192.0.2.9:862"}`:     func(int) float64 { return 1 },
-			`oneway_path_labels_info{path="berlin",instance="a:9862",site="berlin-1",region="europe"}`: func(int) float64 { return 1 },
-			`oneway_probe_up{path="dead",probe="stamp",instance="b:9862"}`:                             func(int) float64 { return 0 },
-			`oneway_probe_up{path="dead",probe="voice",instance="b:9862"}`:                             func(int) float64 { return 0 },
+			`oneway_path_info{path="berlin",probe="stamp",instance="a:9862",peer="192.0.2.9:862"}`:              func(int) float64 { return 1 },
+			`oneway_path_labels_info{path="berlin",instance="a:9862",rack="7",site="berlin-1",region="europe"}`: func(int) float64 { return 1 },
+			`oneway_probe_up{path="dead",probe="stamp",instance="b:9862"}`:                                      func(int) float64 { return 0 },
+			`oneway_probe_up{path="dead",probe="voice",instance="b:9862"}`:                                      func(int) float64 { return 0 },
 		}
 		for _, series := range slices.Sorted(maps.Keys(values)) {
 			name, _, _ := strings.Cut(series, "{")
@@ -304,6 +304,8 @@ func TestLoadTestsAreLeftOut(t *testing.T) {
 	}
 }
 
+// rack is a label of the agent in Prometheus (a target label), which all of its series have; site is an external label too, which the
+// label of the path precedes.
 func TestReportOfAllPathsHasTheirTargetsAndLabels(t *testing.T) {
 	o := slareport.Options{From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape}
 	rows, err := slareport.Make(t.Context(), serveText(t, loadTests(0)), o, begin().AddDate(0, 1, 0))

@@ -23,6 +23,8 @@ type Source struct {
 	Target string
 	// Labels are the last labels of the path in that time, such as site.
 	Labels map[string]string
+	// given are the names of the labels that the agent gives to its paths.
+	given map[string]bool
 }
 
 // match selects the series of the probe, pathMatch all series of the path.
@@ -76,9 +78,13 @@ func (o *Options) find(ctx context.Context, c *client, now time.Time) ([]Source,
 	if len(all) > 0 && len(paths) == 0 {
 		return nil, fmt.Errorf("slareport: Prometheus at %s has %s of /probe only, which a report leaves out: each reply counts from 0; add the target to the paths of an agent", c.server.name(), o.subject())
 	}
+	names, err := o.labelNames(ctx, c, paths, now)
+	if err != nil {
+		return nil, err
+	}
 	var found []Source
 	for _, l := range paths {
-		found = append(found, Source{Path: l[metric.Path], Probe: l[metric.Probe], Instance: l[instance]})
+		found = append(found, Source{Path: l[metric.Path], Probe: l[metric.Probe], Instance: l[instance], given: names[l[instance]]})
 	}
 	slices.SortFunc(found, func(a, b Source) int { return strings.Compare(a.match(), b.match()) })
 	// Several jobs of one agent are one: shares and quantiles are the same.
@@ -94,6 +100,31 @@ func (o *Options) find(ctx context.Context, c *client, now time.Time) ([]Source,
 		words = append(words, fmt.Sprintf("--probe=%s --instance=%s", s.Probe, s.Instance))
 	}
 	return nil, fmt.Errorf("slareport: path %q has %d series; select one of: %s", o.Path, len(words), strings.Join(words, ", "))
+}
+
+// labelNames has the names of the labels that each agent gives to its paths. oneway_path_labels_info has them and, as each series of the
+// agent, the labels of the target and external ones. A label of paths is one that has another value there for some path, since it
+// precedes an external label.
+func (o *Options) labelNames(ctx context.Context, c *client, ups []map[string]string, now time.Time) (map[string]map[string]bool, error) {
+	all, err := c.series(ctx, metric.PathLabels.Name, o.From, o.end(now))
+	own := map[[3]string]bool{} // instance, name and value
+	for _, l := range ups {
+		for name, value := range l {
+			own[[3]string{l[instance], name, value}] = true
+		}
+	}
+	given := map[string]map[string]bool{}
+	for _, l := range all {
+		if given[l[instance]] == nil {
+			given[l[instance]] = map[string]bool{}
+		}
+		for name, value := range l {
+			if !own[[3]string{l[instance], name, value}] {
+				given[l[instance]][name] = true
+			}
+		}
+	}
+	return given, err
 }
 
 // withoutOnDemand leaves out the series of replies of /probe. Each of these is one measurement, whose counters have no history.
@@ -118,7 +149,7 @@ func (s *Source) describe(ctx context.Context, c *client, o Options, now time.Ti
 	s.Labels = map[string]string{}
 	checker := pathlabel.NewChecker(metric.Groups(), nil)
 	for name, value := range labels {
-		if value != "" && checker.Check(map[string]string{name: value}) == nil {
+		if value != "" && s.given[name] && checker.Check(map[string]string{name: value}) == nil {
 			s.Labels[name] = value
 		}
 	}
