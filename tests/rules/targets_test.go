@@ -6,12 +6,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"oneway.example/tests/oneway"
 )
 
-// TestPrometheusDiscoversTheAgentsOfAMesh: promtool runs the discovery of file_sd_configs.
+// TestPrometheusDiscoversTheAgentsOfAMesh: promtool runs the discovery of the scrape configuration in mesh.md.
 func TestPrometheusDiscoversTheAgentsOfAMesh(t *testing.T) {
 	promtool := need(t, "promtool", "prometheus")
 	dir := t.TempDir()
@@ -31,13 +32,14 @@ func TestPrometheusDiscoversTheAgentsOfAMesh(t *testing.T) {
 		return file
 	}
 	write("targets.json", targets)
-	file := write("prometheus.yml", []byte(`scrape_configs:
-  - job_name: oneway
-    file_sd_configs: [{files: [targets.json]}]
-    relabel_configs:
-      - {source_labels: [__meta_oneway_host], target_label: host}
-      - {source_labels: [__meta_oneway_label_region], target_label: part}
-`))
+	page, err := os.ReadFile("../../exporter/doc/mesh.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\nscrape_configs:")
+	text, _, _ = strings.Cut(text, "```")
+	file := write("prometheus.yml", []byte("scrape_configs:"+strings.ReplaceAll(text, "/etc/prometheus/oneway-targets.json", "targets.json")+
+		"      - {source_labels: [__meta_oneway_label_region], target_label: part}\n"))
 	run(t, promtool, "check", "config", file)
 	out, err := exec.CommandContext(t.Context(), promtool, "check", "service-discovery", "--timeout=2s", file, "oneway").Output()
 	if err != nil {
@@ -49,9 +51,19 @@ func TestPrometheusDiscoversTheAgentsOfAMesh(t *testing.T) {
 	if err := json.Unmarshal(out, &discovered); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	// A label by which an alert names the host with the fault would name the agent then.
+	var names []string
+	for _, i := range inhibitions(t) {
+		names = append(names, i.Equal...)
+	}
 	var found []string
 	for _, one := range discovered {
-		found = append(found, one.Labels["instance"]+" "+one.Labels["host"]+" "+one.Labels["part"])
+		for name := range one.Labels {
+			if name != "job" && name != "instance" && slices.Contains(names, name) {
+				t.Errorf("the target has the label %s, which alerts set", name)
+			}
+		}
+		found = append(found, one.Labels["instance"]+" "+one.Labels["agent"]+" "+one.Labels["part"])
 	}
 	slices.Sort(found)
 	want := []string{
