@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/serve/runbook"
 	"oneway.example/tests/expr"
 	"oneway.example/tests/oneway"
@@ -123,6 +124,19 @@ func TestRunbookOfTheDelayFindsSomethingWithoutHistory(t *testing.T) {
 		}
 	}
 	t.Error("each query needs a recorded series")
+}
+
+// A sender that does everything right gets no reply for these reasons.
+func TestRunbookOfASilentPeerNamesWhatItsReflectorSays(t *testing.T) {
+	text := runbook.Text("OnewayProbeFailing")
+	for _, name := range metric.ReflectorPackets.Values.Names(metric.ResultL) {
+		if strings.HasPrefix(name, "reflected") || slices.Contains([]string{"corrupted", "repeated", "bad_address", "loop"}, name) {
+			continue
+		}
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("the runbook does not name %s", name)
+		}
+	}
 }
 
 // jsonFields collects the names of a type's fields in JSON.
