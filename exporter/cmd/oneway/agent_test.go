@@ -260,10 +260,12 @@ func TestExitStatusDistinguishesUsageFromFailure(t *testing.T) {
 		{[]string{"agent", "--web.external-host=http://probe"}, exitUsage},
 		{[]string{"agent", "--log.level=loud"}, exitUsage},
 		{[]string{"agent", "--no-such-flag"}, exitUsage},
+		{[]string{"targets", "--port=0", "../../../deploy/mesh/oneway.yml"}, exitUsage},
 	} {
 		app := kingpin.New("oneway", "").Terminate(func(int) { t.Errorf("%q: kingpin ended the program", c.args) })
 		agentCommand(app)
 		checkConfigCommand(app)
+		targetsCommand(app)
 		if got := run(app, c.args); got != c.want {
 			t.Errorf("%q: status %d, want %d", c.args, got, c.want)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
@@ -68,7 +70,14 @@ func checkHealth(ctx context.Context, at *url.URL, page string) error {
 	// An agent redirects nowhere: what does is not the agent, and another host's reply is not its health.
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	reply, err := client.Do(request)
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("healthy: %s does not reply within %s", request.URL.Redacted(), healthyTimeout)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("healthy: %s replies without TLS; write --url=http://%s", request.URL.Redacted(), at.Host)
+	case errors.Is(err, unix.ECONNREFUSED):
+		return fmt.Errorf("healthy: %s; does the agent run, and is this its --web.listen-address?", errtext.Words(err))
+	case err != nil:
 		return fmt.Errorf("healthy: %s", errtext.Words(err))
 	}
 	defer reply.Body.Close()

@@ -33,13 +33,17 @@ func TestHealthIsWhetherTheAgentReplies(t *testing.T) {
 		"is another server":    {redirects, "/agent/-/ready: 302 Found, want 200"},
 		"controls a terminal":  {httptest.NewServer(reply(http.StatusServiceUnavailable, "\x1b[2J\u202egone")), "want 200: ?[2J?gone"},
 		"HTTP to a TLS server": {httptest.NewTLSServer(nil), "400 Bad Request"},
-		"nobody":               {closed, "connection refused"},
+		"HTTPS without TLS":    {httptest.NewServer(reply(http.StatusOK, "ok")), "replies without TLS; write --url=http://127.0.0.1:"},
+		"nobody":               {closed, "connection refused; does the agent run, and is this its --web.listen-address?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer c.server.Close()
 			address := c.server.URL
 			if name == "HTTP to a TLS server" {
 				address = strings.Replace(address, "https:", "http:", 1)
+			}
+			if name == "HTTPS without TLS" {
+				address = strings.Replace(address, "http:", "https:", 1)
 			}
 			at, err := url.Parse(address + "/agent")
 			if err != nil {

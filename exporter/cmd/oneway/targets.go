@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -35,7 +36,12 @@ func targetsCommand(app *kingpin.Application) {
 	cmd := app.Command("targets", targetsHelp)
 	cmd.Arg("file", "Configuration file of any host of the mesh.").Required().StringVar(&file)
 	cmd.Flag("port", "Port of the agents' web servers.").Default(hostport.Agent).Uint16Var(&port)
-	cmd.Action(action(func() error { return printTargets(os.Stdout, file, port) }))
+	cmd.Action(action(func() error {
+		if port == 0 {
+			return usageError{errors.New("--port is 0; it must be 1 to 65535")}
+		}
+		return printTargets(os.Stdout, file, port)
+	}))
 }
 
 func printTargets(out io.Writer, file string, port uint16) error {

@@ -42,9 +42,13 @@ func verifyCommand(app *kingpin.Application) {
 
 // verify prints a line for each file of a release, and returns the errors of the others.
 func verify(out io.Writer, keyFile string, names []string) error {
-	key, err := minisign.PublicKeyFromFile(keyFile)
+	text, err := os.ReadFile(keyFile)
 	if err != nil {
-		return fmt.Errorf("verify: public key %s: %w", keyFile, err)
+		return fmt.Errorf("verify: --public-key: %w", err)
+	}
+	var key minisign.PublicKey
+	if err := key.UnmarshalText(text); err != nil {
+		return fmt.Errorf("verify: --public-key: %s is no public key of minisign, which is a line of 56 characters after a comment (%w)", keyFile, err)
 	}
 	var wrong []error
 	for _, name := range names {

@@ -65,7 +65,7 @@ func TestVerifyRefusesWhatIsNotOfTheRelease(t *testing.T) {
 		}, "does not have a signature of this key"},
 		"no list":      {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "SHA256SUMS")) }, "SHA256SUMS: no such file"},
 		"no signature": {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "SHA256SUMS.minisig")) }, "SHA256SUMS.minisig: no such file"},
-		"no key":       {change("key.pub", func([]byte) []byte { return []byte("x") }), "public key"},
+		"no key":       {change("key.pub", func([]byte) []byte { return []byte("x") }), "key.pub is no public key of minisign"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, key := release(t, file, "the package")
