@@ -352,6 +352,7 @@ func TestConfigurationThatIsNoMappingIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"- {name: a, address: 192.0.2.1}": "oneway.yml:1:1: is a list; it must be a mapping",
 		"paths":                           `oneway.yml:1:1: is "paths"; it must be a mapping`,
+		"owt_6JJV3UHiU5bbNDmhiVg8t0O8Cf":  "oneway.yml:1:1: is text, as of a token or a key; it must be a mapping",
 	} {
 		r.write(text)
 		if err := r.Reload(); err == nil || !strings.HasSuffix(err.Error(), want) {

@@ -112,7 +112,7 @@ func (d *decoder) resolvedValue(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fail(n, key, "is %s; it must be a list%s", describe(n), d.listExample(key, v))
+		d.fail(n, key, "is %s; it must be a list%s", describeUnquoted(n, key), d.listExample(key, v))
 		return
 	}
 	items := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
@@ -236,7 +236,7 @@ func (p pair) name() string { return p.keyNode.Value }
 // pairs lists the keys of a mapping, followed by those that it merges in (<<) and does not have itself.
 func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
 	if n.Kind != yaml.MappingNode {
-		d.fail(n, key, "is %s; it must be a mapping%s", describe(n), d.example(key))
+		d.fail(n, key, "is %s; it must be a mapping%s", describeUnquoted(n, key), d.example(key))
 		return nil, false
 	}
 	var all []pair
@@ -322,6 +322,17 @@ func describe(n *yaml.Node) string {
 	case yaml.DocumentNode, yaml.AliasNode, yaml.StreamNode: // never here: resolve follows aliases
 	}
 	return "something else"
+}
+
+// longestWord is the longest text of a whole file that an error quotes. Tokens and keys are longer.
+const longestWord = 15
+
+// describeUnquoted is describe, but does not quote a file that has nothing but a long text: it may be a token or a key, and errors are logged.
+func describeUnquoted(n *yaml.Node, key string) string {
+	if key == "" && n.Kind == yaml.ScalarNode && len(n.Value) > longestWord {
+		return "text, as of a token or a key"
+	}
+	return describe(n)
 }
 
 // text decodes a scalar into a type with UnmarshalText.
