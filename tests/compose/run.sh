@@ -96,7 +96,7 @@ until_holds() { # words, command
 
 healthy() { [[ $(docker inspect --format '{{.State.Health.Status}}' "oneway-$1-1") == healthy ]]; }
 scraped() { [[ $(query 'sum(up{job="oneway"})') == 2 ]]; }
-delays() { [[ $(query 'count(oneway:delay_seconds:quantile5m)') -gt 0 && $(query 'count(oneway_delay_bound_seconds{path=~".+"})') -ge 2 ]]; }
+delays() { [[ $(query 'count(oneway:delay_seconds:quantile5m)') -gt 0 && $(query 'count(oneway_delay_error_bound_seconds{path=~".+"})') -ge 2 ]]; }
 alerting() { [[ $(query 'prometheus_notifications_alertmanagers_discovered') == 1 ]]; }
 points() { [[ $(influx "SELECT count(*) FROM oneway_packets WHERE path = '$1'") == *'"values"'* ]]; }
 retention() { [[ $(influx 'SHOW RETENTION POLICIES ON oneway') == *raw*long* ]]; }
