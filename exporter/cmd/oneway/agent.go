@@ -19,8 +19,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/promslog"
 	promslogflag "github.com/prometheus/common/promslog/flag"
-	"github.com/prometheus/exporter-toolkit/web"
-	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/linklease"
@@ -65,7 +63,7 @@ type agentFlags struct {
 	pprof           bool
 	hosts           []string
 	classic, native bool // kinds of histograms
-	web             *web.FlagConfig
+	web             *httpd.Flags
 	log             promslog.Config
 }
 
@@ -73,7 +71,7 @@ func agentCommand(app *kingpin.Application) {
 	f := &agentFlags{}
 	cmd := app.Command("agent", agentHelp)
 	cmd.Flag("config.file", "Configuration file; deploy/oneway.yml is a commented example.").Default("oneway.yml").StringVar(&f.config)
-	f.web = kingpinflag.AddFlags(cmd, ":"+hostport.Agent)
+	f.web = webFlags(cmd)
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
 	cmd.Flag("web.external-host", "Additional host name accepted in POST /-/reload; repeatable. The host's own name, IP addresses and localhost are always accepted.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	cmd.Flag("metrics.classic-histograms", "Classic buckets of histograms; a Prometheus that accepts native histograms needs none.").Default("true").BoolVar(&f.classic)
@@ -103,6 +101,9 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	}
 	if err := httpd.CheckConfig(*f.web.WebConfigFile); err != nil {
 		return usageError{fmt.Errorf("--web.config.file: %w", err)}
+	}
+	if f.pprof && !httpd.Profiles {
+		return usageError{errors.New("--web.enable-pprof: this build (slim) has no profiles")}
 	}
 	if !f.pprof {
 		runtime.MemProfileRate = 0 // the tables of a heap profile that nobody reads take 2 MB

@@ -9,9 +9,10 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// helpTemplate is kingpin's usage template, but for the list of commands, which has one line each.
+// helpTemplate is kingpin's usage template, but for the list of commands, which has one line each. It calls functions alone, no methods:
+// deploy/openwrt/build.sh says why.
 const helpTemplate = `{{define "Command" -}}
-{{if .FlagSummary}} {{.FlagSummary}}{{end -}}
+{{with .|FlagSummary}} {{.}}{{end -}}
 {{range .Args}}{{if not .Hidden}} {{if .Required}}<{{.Name}}>{{else}}[<{{.Name}}>]{{end}}{{if .Value|IsCumulative}}...{{end}}{{end}}{{end -}}
 {{end -}}
 
@@ -26,11 +27,11 @@ const helpTemplate = `{{define "Command" -}}
 usage: {{.App.Name}} {{.Context.SelectedCommand}}{{template "Usage" .Context.SelectedCommand}}
 {{- if .Context.SelectedCommand.Commands}}
 Commands:
-{{.Context.SelectedCommand.FlattenedCommands|CommandsToTwoColumns|FormatTwoColumns}}{{end}}
+{{.Context.SelectedCommand|Flattened|CommandsToTwoColumns|FormatTwoColumns}}{{end}}
 {{else -}}
 usage: {{.App.Name}}{{template "Usage" .App}}
 Commands:
-{{.App.FlattenedCommands|CommandsToTwoColumns|FormatTwoColumns}}
+{{.App|Flattened|CommandsToTwoColumns|FormatTwoColumns}}
 Examples:
 
   oneway reflect
@@ -52,7 +53,13 @@ Args:
 
 // shortHelp makes --help list the commands below with one line each.
 func shortHelp(app *kingpin.Application) {
-	app.UsageFuncs(template.FuncMap{"CommandsToTwoColumns": summaries}).UsageTemplate(helpTemplate)
+	app.UsageFuncs(template.FuncMap{
+		"CommandsToTwoColumns": summaries,
+		"FlagSummary":          func(m interface{ FlagSummary() string }) string { return m.FlagSummary() },
+		"Flattened": func(m interface{ FlattenedCommands() []*kingpin.CmdModel }) []*kingpin.CmdModel {
+			return m.FlattenedCommands()
+		},
+	}).UsageTemplate(helpTemplate)
 }
 
 // summaries are the commands, without the hidden ones, with the first sentence of their help.

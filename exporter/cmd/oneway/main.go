@@ -92,9 +92,7 @@ func application() *kingpin.Application {
 	identify()
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Help("Show the help of the command.").Short('h')
-	for _, register := range []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, healthyCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, manCommand, verifyCommand, versionCommand,
-	} {
+	for _, register := range commands() {
 		register(app)
 	}
 	shortHelp(app)
@@ -134,7 +132,10 @@ func run(app *kingpin.Application, args []string) int {
 		return 0
 	}
 	args = withHelpFlag(args)
-	_, err := app.Parse(withSummaryFlag(args))
+	err := lacking(args)
+	if err == nil {
+		_, err = app.Parse(withSummaryFlag(args))
+	}
 	if err == nil {
 		return 0
 	}

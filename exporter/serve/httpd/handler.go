@@ -37,7 +37,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"net/netip"
 	"os"
 	"regexp"
@@ -141,11 +140,7 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("PUT /-/reload", s.reload)
 	mux.HandleFunc("POST /-/incident", s.incident)
 	if o.Pprof {
-		for name, h := range map[string]http.HandlerFunc{
-			"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
-		} {
-			mux.HandleFunc("GET /debug/pprof/"+name, h)
-		}
+		profiles(mux)
 	}
 	// A page of another origin must not make a browser reload the agent.
 	return secured(http.NewCrossOriginProtection().Handler(named(o.ExternalHosts, mux)))

@@ -15,8 +15,10 @@ import (
 
 	"oneway.example/exporter/agent/incident"
 	"oneway.example/exporter/core/errtext"
-	"oneway.example/exporter/probe/report"
 )
+
+// noRun is the reply about an ID without a run.
+const noRun = "No run has this ID. The oldest reports are deleted when the directory of reports is full; /runs lists those that exist."
 
 // run sends a report, compressed as in its file to clients that accept gzip. With ?format=gzip it sends the file itself.
 func (s *server) run(w http.ResponseWriter, r *http.Request) {
@@ -97,22 +99,6 @@ func quality(values []string, names ...string) float64 {
 		return 1
 	}
 	return 0
-}
-
-// runWord is a run's result in a word; what completes an incident is its report.
-func runWord(h report.Header) string {
-	if h.Kind == report.Incident && h.Result == report.Completed {
-		return h.Kind
-	}
-	return h.Result
-}
-
-// took is the duration of a run as text.
-func took(h report.Header) string {
-	if h.Begin.IsZero() || h.End.Before(h.Begin) {
-		return ""
-	}
-	return h.End.Sub(h.Begin).Round(time.Second).String()
 }
 
 // incident stores the last minutes of the path in the query, and of its probe if it has several.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
-	"github.com/prometheus/exporter-toolkit/web"
 	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/core/hostport"
@@ -37,7 +36,7 @@ const (
 
 // Listen opens the addresses of the --web flags. One that this host does not have is tried again, if another one is open; any other
 // failure opens none.
-func Listen(flags *web.FlagConfig, log *slog.Logger) ([]net.Listener, error) {
+func Listen(flags *Flags, log *slog.Logger) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
 		listeners, err := activation.Listeners()
 		if err == nil && len(listeners) == 0 {
@@ -85,7 +84,7 @@ func CheckConfig(file string) error {
 	if file == "" {
 		return nil
 	}
-	if err := errors.Join(web.Validate(file), checkKey(file)); err != nil {
+	if err := errors.Join(validate(file), checkKey(file)); err != nil {
 		return fmt.Errorf("httpd: %s: %w", file, err)
 	}
 	return nil
@@ -132,7 +131,7 @@ func Scheme(file string) string {
 }
 
 // Serve serves h on all listeners until ctx ends, closes them, and then returns nil.
-func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags *web.FlagConfig, log *slog.Logger) error {
+func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags *Flags, log *slog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(listeners))
@@ -145,7 +144,7 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 		l = limiterListener{l, d, &r}
 		running.Go(func() {
 			defer cancel() // the failure of one address ends all
-			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
+			if err := serveOn(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
 				errs[i] = fmt.Errorf("httpd: %s: %w", l.Addr(), err)
 				_ = l.Close() // the first error is returned
 			}

@@ -1,3 +1,5 @@
+//go:build !slim
+
 package httpd
 
 import (
@@ -103,9 +105,6 @@ func (s *server) view(w http.ResponseWriter, r *http.Request) {
 	page.tabulate()
 	s.html(w, runSource, page)
 }
-
-// noRun is the reply about an ID without a run.
-const noRun = "No run has this ID. The oldest reports are deleted when the directory of reports is full; /runs lists those that exist."
 
 // add draws a drawing in the set of its direction.
 func (v *runView) add(i int, d *report.Drawing) {
