@@ -30,6 +30,11 @@ program: ## build/oneway and its man page alone
 	if [ "$$($(GO) env GOHOSTOS GOHOSTARCH)" = "$$($(GO) env GOOS GOARCH)" ]; then COLUMNS= $(BUILD)/oneway man; \
 		else env -u GOOS -u GOARCH -u GOARM -u COLUMNS $(GO) run -ldflags '$(LDFLAGS)' ./exporter/cmd/oneway man; fi > $(BUILD)/oneway.1
 
+.PHONY: slim
+slim: ## build/oneway for routers, without what exporter/doc/openwrt.md lists (OVERLAY=file: replaced sources)
+	@mkdir -p $(BUILD)
+	$(GO) build -trimpath -buildvcs=false -tags slim,nethttpomithttp2 $(if $(OVERLAY),-overlay '$(OVERLAY)') -gcflags=all=-l -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway
+
 .PHONY: build
 build: program ## build/oneway, its man page and completion files, and the lab's tools
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./tests/lab/cmd/... ./tests/pulse/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
@@ -39,6 +44,10 @@ build: program ## build/oneway, its man page and completion files, and the lab's
 .PHONY: packages
 packages: ## build/packages: deb and rpm for amd64, arm64 and armv7
 	GO='$(GO)' deploy/packages/build.sh $(BUILD)/packages
+
+.PHONY: openwrt
+openwrt: ## build/openwrt: packages for OpenWrt, of five architectures
+	GO='$(GO)' deploy/openwrt/build.sh $(BUILD)/openwrt
 
 .PHONY: images
 images: ## build/images: container images for amd64, arm64 and armv7, as an OCI layout and for docker load
@@ -58,6 +67,11 @@ deploy-test: ## all of deploy/: packages in guests with systemd, two versions ag
 	@tests/deps.sh packages && tests/deps.sh deploy
 	GO='$(GO)' GUESTS=1 tests/packages/run.sh
 	@tests/compose/run.sh test
+
+.PHONY: openwrt-test
+openwrt-test: ## makes two of the packages for OpenWrt twice and runs them in busybox and qemu: tests/openwrt/log.txt has the result; root
+	@tests/deps.sh openwrt
+	GO='$(GO)' tests/openwrt/run.sh
 
 .PHONY: telegraf
 telegraf: ## build/oneway-telegraf and build/oneway-clock-telegraf: Telegraf's external plugins
@@ -109,6 +123,7 @@ lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom tests/compose; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
+	$(GO) build -tags slim,nethttpomithttp2 -o /dev/null ./exporter/cmd/oneway
 	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh .ci/run
 
 .PHONY: fmt

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that one purpose lacks, and prints the reason.
-# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages|deploy
+# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages|openwrt|deploy
 set -euo pipefail
 
-purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages|deploy}
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|stack|fresh|packages|openwrt|deploy}
 # command or file  package  purposes  why
 # Not listed: packages of every Debian (bash, coreutils, mawk, util-linux), and make, git and Go, which start this script.
 needs='
@@ -41,6 +41,9 @@ skopeo     skopeo     packages   reads the container images
 umoci      umoci      packages   unpacks a container image
 jq         jq         deploy     reads the results of two versions
 /usr/lib/python3.11/ensurepip/__init__.py python3-venv deploy Ansible is installed beside the system
+busybox    busybox    openwrt    the shell of OpenWrt
+qemu-mipsel-static qemu-user-static openwrt runs programs of other architectures
+ip         iproute2   openwrt    a network namespace
 '
 
 missing=()
