@@ -97,7 +97,7 @@ until_holds() { # words, command
 healthy() { [[ $(docker inspect --format '{{.State.Health.Status}}' "oneway-$1-1") == healthy ]]; }
 scraped() { [[ $(query 'sum(up{job="oneway"})') == 2 ]]; }
 delays() { [[ $(query 'count(oneway:delay_seconds:quantile5m)') -gt 0 && $(query 'count(oneway_delay_error_bound_seconds{path=~".+"})') -ge 2 ]]; }
-alerting() { [[ $(query 'prometheus_notifications_alertmanagers_discovered') == 1 ]]; }
+alerting() { curl --silent --fail http://127.0.0.1:9090/api/v1/alertmanagers | grep -q '"activeAlertmanagers":\[{'; }
 points() { [[ $(influx "SELECT count(*) FROM oneway_packets WHERE path = '$1'") == *'"values"'* ]]; }
 retention() { [[ $(influx 'SHOW RETENTION POLICIES ON oneway') == *raw*long* ]]; }
 
