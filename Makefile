@@ -53,8 +53,12 @@ openwrt: ## build/openwrt: packages for OpenWrt, of five architectures
 images: ## build/images: container images for amd64, arm64 and armv7, as an OCI layout and for docker load
 	GO='$(GO)' deploy/images/build.sh $(BUILD)/images
 
+.PHONY: chart
+chart: ## build/chart: the Helm chart for Kubernetes
+	GO='$(GO)' deploy/kubernetes/build.sh $(BUILD)/chart
+
 .PHONY: release
-release: ## build/release: packages, images, changes, SHA256SUMS, signed with MINISIGN_KEY (a file)
+release: ## build/release: packages, images, the chart, changes, SHA256SUMS, signed with MINISIGN_KEY (a file)
 	GO='$(GO)' deploy/release/build.sh $(BUILD)/release
 
 .PHONY: packages-test
@@ -120,7 +124,7 @@ lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
-	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom tests/compose; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
+	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom deploy/kubernetes tests/compose; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
 	$(GO) build -tags slim,nethttpomithttp2 -o /dev/null ./exporter/cmd/oneway
@@ -192,10 +196,11 @@ stack-test: ## the whole stack with real servers in containers, tests/stack/READ
 	@SMOKE='$(SMOKE)' KEEP='$(KEEP)' tests/stack/run.sh
 
 .PHONY: generate
-generate: ## deploy/oneway.yml, METRICS.md, MEASUREMENTS.md, the JSON Schemas, the rules, tests/words/accent.txt, the dashboards' JSON, and the lists in the READMEs of the Telegraf plugins
+generate: ## deploy/oneway.yml, METRICS.md, MEASUREMENTS.md, the JSON Schemas, the rules, tests/words/accent.txt, the dashboards' JSON, the values of the Helm chart, and the lists in the READMEs of the Telegraf plugins
 	$(GO) generate ./...
 	cd grafana-dashboards && $(GO) generate ./...
 	cd telegraf-plugins && $(GO) generate ./...
+	cd deploy/kubernetes && $(GO) generate ./...
 
 .PHONY: check-generated
 check-generated: generate ## fails if a generated file is not current

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// schemasFile has the schemas of the kinds that the chart uses, as the API server describes them.
+const schemasFile = "testdata/schemas.json.gz"
+
+// schemas compiles the schemas; the function checks an object.
+func schemas(t *testing.T) func(object) error {
+	t.Helper()
+	zip, err := gzip.NewReader(bytes.NewReader(read(t, schemasFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(zip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schemas.json", document); err != nil {
+		t.Fatal(err)
+	}
+	return func(o object) error {
+		version, _ := o["apiVersion"].(string)
+		s, err := c.Compile("schemas.json#/$defs/" + strings.ReplaceAll(version, "/", "~1") + "~1" + o.kind())
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(o)
+		if err != nil {
+			return err
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			return err
+		}
+		return s.Validate(value)
+	}
+}
+
+func TestEachObjectIsAsTheServerDescribesIt(t *testing.T) {
+	check := schemas(t)
+	for _, set := range valueSets {
+		for _, o := range objects(t, set) {
+			if err := check(o); err != nil {
+				t.Errorf("%s: %s %s: %v", set, o.kind(), o.name(), err)
+			}
+		}
+	}
+}
+
+// TestUnknownFieldsAreNotAsTheServerDescribesThem: each is refused, with its place.
+func TestUnknownFieldsAreNotAsTheServerDescribesThem(t *testing.T) {
+	check := schemas(t)
+	pod := []string{"spec", "template", "spec"}
+	for _, c := range []struct {
+		set, kind string
+		path      []string
+	}{
+		{"node", "DaemonSet", nil},
+		{"node", "DaemonSet", append(pod, "securityContext")},
+		{"node", "DaemonSet", pod},
+		{"operator", "StatefulSet", []string{"spec"}},
+		{"operator", "Service", []string{"spec"}},
+		{"operator", "ServiceAccount", nil},
+		{"pod", "NetworkPolicy", []string{"spec"}},
+		{"pod", "ConfigMap", nil},
+		{"operator", "PodMonitor", []string{"spec"}},
+		{"operator", "PodMonitor", []string{"spec", "selector"}},
+		{"operator", "PrometheusRule", []string{"spec"}},
+		{"operator", "ScrapeConfig", []string{"spec"}},
+	} {
+		for _, o := range objects(t, c.set) {
+			if o.kind() != c.kind {
+				continue
+			}
+			place, ok := field(o, c.path...).(map[string]any)
+			if !ok {
+				t.Fatalf("%s has no %v", c.kind, c.path)
+			}
+			place["misspelled"] = true
+			at := "'/" + strings.Join(c.path, "/") + "'"
+			if err := check(o); err == nil || !strings.Contains(err.Error(), "'misspelled' not allowed") {
+				t.Errorf("%s: a misspelled field at %s: %v", c.kind, at, err)
+			}
+			break
+		}
+	}
+}
