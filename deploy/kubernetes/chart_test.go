@@ -6,14 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -175,98 +171,6 @@ func TestValuesThatAreWrongAreRefused(t *testing.T) {
 	}
 }
 
-// TestAgentAcceptsTheConfigurationOfItsVolume: the volume is laid as the kubelet lays it, links included, with its modes and groups,
-// and user 65532 checks what is in it.
-func TestAgentAcceptsTheConfigurationOfItsVolume(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("not root: only root can become user 65532")
-	}
-	dir, err := os.MkdirTemp("/tmp", "volume") // t.TempDir is not readable for others
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(dir, "oneway")
-	build := exec.Command("go", "build", "-C", root, "-o", program, "./exporter/cmd/oneway")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	secrets := map[string]string{"reflector.key": "a secret of some length\n", "tokens": "name: a\n"}
-	token := exec.Command(program, "token", "new", "--file="+filepath.Join(dir, "tokens"), "--name=client", "--out="+filepath.Join(dir, "token"))
-	if out, err := token.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	secrets["tokens"] = string(read(t, filepath.Join(dir, "tokens")))
-
-	for set, paths := range map[string][]string{
-		"node":     {"node-a-to-node-b", "node-a-to-node-c"},
-		"pod":      {"to-branch"},
-		"operator": nil, // below
-	} {
-		all := objects(t, set)
-		pod := podOf(t, all)
-		group, _ := field(pod, "securityContext", "fsGroup").(int)
-		var mode int
-		for _, v := range field(pod, "volumes").([]any) {
-			if v := v.(map[string]any); v["name"] == "config" {
-				mode, _ = field(v, "projected", "defaultMode").(int)
-			}
-		}
-		if group != 65532 || mode != 0o440 {
-			t.Fatalf("%s: the volume has group %d and mode %#o", set, group, mode)
-		}
-		files := map[string]string{}
-		for name, text := range theOne(t, withoutDashboards(all), "ConfigMap")["data"].(map[string]any) {
-			files[name] = text.(string)
-		}
-		if set == "node" {
-			maps.Copy(files, secrets)
-		}
-		if set == "operator" {
-			paths = []string{"oneway-1-to-oneway-0", "oneway-1-to-oneway-2"}
-			files["oneway.yml"] = strings.Replace(files["oneway.yml"], "mesh:\n", "mesh:\n  self: oneway-1\n", 1)
-		}
-		volume := writeVolume(t, filepath.Join(dir, set), files, group, os.FileMode(mode))
-		check := exec.Command(program, "check-config", "--paths", filepath.Join(volume, "oneway.yml"))
-		check.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: uint32(group)}}
-		out, err := check.CombinedOutput()
-		if err != nil {
-			t.Errorf("%s: %v: %s\n%s", set, err, out, files["oneway.yml"])
-		}
-		for _, p := range paths {
-			if !strings.Contains(string(out), p) {
-				t.Errorf("%s: no path %s in\n%s", set, p, out)
-			}
-		}
-	}
-}
-
-// writeVolume writes a projected volume: files in a directory of their own, links to them, all of root and the group.
-func writeVolume(t *testing.T, dir string, files map[string]string, group int, mode os.FileMode) string {
-	t.Helper()
-	data := filepath.Join(dir, "..2026_11_30")
-	fail := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	fail(os.MkdirAll(data, 0o755))
-	fail(os.Symlink(filepath.Base(data), filepath.Join(dir, "..data")))
-	for name, text := range files {
-		file := filepath.Join(data, name)
-		fail(os.WriteFile(file, []byte(text), mode))
-		fail(os.Chmod(file, mode))
-		fail(os.Chown(file, 0, group))
-		fail(os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
-	}
-	return dir
-}
-
 // TestTableOfThePageIsThatOfTheValues: make generate writes it.
 func TestTableOfThePageIsThatOfTheValues(t *testing.T) {
 	want, err := table("oneway/values.yaml")
@@ -285,20 +189,4 @@ func read(t *testing.T, file string) []byte {
 		t.Fatal(err)
 	}
 	return text
-}
-
-// podOf is the specification of the pods.
-func podOf(t *testing.T, all []object) map[string]any {
-	t.Helper()
-	for _, o := range all {
-		if pod, ok := field(o, "spec", "template", "spec").(map[string]any); ok {
-			return pod
-		}
-	}
-	t.Fatal("no object makes pods")
-	return nil
-}
-
-func withoutDashboards(all []object) []object {
-	return slices.DeleteFunc(slices.Clone(all), func(o object) bool { return strings.Contains(o.name(), "-dashboard-") })
 }
