@@ -67,10 +67,15 @@ packages-test: ## installs packages and starts images in bare Debian 12; root (G
 	GO='$(GO)' GUESTS='$(GUESTS)' tests/packages/run.sh
 
 .PHONY: deploy-test
-deploy-test: ## all of deploy/: packages in guests with systemd, two versions against each other, Ansible, Compose; half an hour; its last result is deploy/RESULT.md
+deploy-test: cluster-test openwrt-test ## all of deploy/: packages in guests with systemd, two versions against each other, Ansible, Compose, OpenWrt, Kubernetes; an hour; its last results are deploy/RESULT.md, deploy/kubernetes/RESULT.md and tests/openwrt/log.txt
 	@tests/deps.sh packages && tests/deps.sh deploy
 	GO='$(GO)' GUESTS=1 tests/packages/run.sh
 	@tests/compose/run.sh test
+
+.PHONY: cluster-test
+cluster-test: ## the Helm chart in a control plane of Kubernetes: etcd, API server, controllers, scheduler, simulated nodes; half an hour of building at first
+	GO='$(GO)' deploy/kubernetes/servers/build.sh $(BUILD)/cluster
+	ONEWAY_CLUSTER='$(CURDIR)/$(BUILD)/cluster' $(GO) test -C deploy/kubernetes -count=1 -v -timeout 30m -run '^TestClusterTakesTheChart$$' .
 
 .PHONY: openwrt-test
 openwrt-test: ## makes two of the packages for OpenWrt twice and runs them in busybox and qemu: tests/openwrt/log.txt has the result; root
@@ -128,7 +133,7 @@ lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
 	$(GO) build -tags slim,nethttpomithttp2 -o /dev/null ./exporter/cmd/oneway
-	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh .ci/run
+	bash -n tests/*.sh tests/*/*.sh telegraf-plugins/*.sh deploy/*/*.sh deploy/*/*/*.sh .ci/run
 
 .PHONY: fmt
 fmt: ## gofumpt in place

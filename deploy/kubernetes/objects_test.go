@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemasFile has the schemas of the kinds that the chart uses, as the API server describes them.
+// schemasFile has the schemas of the kinds that the chart uses, as the API server of the last make deploy-test describes them.
 const schemasFile = "testdata/schemas.json.gz"
 
 // schemas compiles the schemas; the function checks an object.
