@@ -37,10 +37,10 @@ and on (job, instance, path, probe)
 			Summary: "The peer of {{ $labels.path }} does not reply",
 			Description: "The peer of {{ $labels.path }}/{{ $labels.probe }} replied during {{ $value | humanizePercentage }} of the last 15 minutes" +
 				lookup("time() - "+metric.ProbeLastSuccess.Name+sameProbe, "; its last reply was {{ .Value | humanizeDuration }} ago") +
-				lookup("increase("+metric.ResolveFailures.Name+sameProbe+"[15m]) > 0", "; its name did not resolve {{ .Value | humanize }} times") +
+				lookup(stillGrows("", metric.ResolveFailures), "; its name did not resolve {{ .Value | humanize }} times") +
 				lookup(metric.ResolveFailures.Name+sameProbe+" unless on (path, probe) "+metric.PathInfo.Name+sameProbe, "; this host has no address to send to or from, and the agent's page says why") +
-				lookup("sum by (reason) (increase("+metric.ProbeSkipped.Name+sameProbe+"[15m])) > 0", "; this host did not send {{ .Value | humanize }} test packets for reason {{ .Labels.reason }}") +
-				lookup("sum by (reason) (increase("+metric.PacketsDiscarded.Name+sameProbe+"[15m])) > 0", "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
+				lookup(stillGrows("sum by (reason) ", metric.ProbeSkipped), "; this host did not send {{ .Value | humanize }} test packets for reason {{ .Labels.reason }}") +
+				lookup(stillGrows("sum by (reason) ", metric.PacketsDiscarded), "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
 				lookup(metric.PathInfo.Name+sameProbe, "; it is {{ .Labels.peer }}") + `{{ range query "sum by (instance) ` + rejectedForKey() + `" | sortByLabel "instance" }}; if it is {{ .Labels.instance }}: its reflector rejects packets for their key{{ end }}.`,
 		},
 	}
@@ -196,4 +196,11 @@ func pathAlerts() Group {
 			ProbeFailing, ResultStale, LossHigh, RoundTripLoss, DelayFloorStep, RFactorLow,
 		},
 	}
+}
+
+// stillGrows is the whole increase of a counter of the probe in 15 minutes, where it goes on: what has ended is not why a peer does not
+// reply now.
+func stillGrows(sum string, counter *metric.Desc) string {
+	series := counter.Name + sameProbe
+	return sum + "(round(increase(" + series + "[15m]) and increase(" + series + "[3m]) > 0)) > 0"
 }
