@@ -50,7 +50,7 @@ printf '#!/bin/sh\n[ "$1" != try-restart ]\n' >"$root/root/bin/systemctl"
 chmod +x "$root/root/bin/systemctl"
 said=$(chroot "$root" env -i PATH=/root/bin:/usr/sbin:/usr/bin:/sbin:/bin /var/lib/dpkg/info/oneway.postinst configure 0.0.1-1 2>&1) || fail "a service that does not start fails the upgrade: $said"
 [[ $said == *"did not start again"* ]] || fail "the upgrade does not say that a service did not start: '$said'"
-rm -r "$root/root/bin" "$root/run/systemd"
+rm -r "$root/root/bin" "$root/run/systemd/system"
 run apt-get purge -y -qq oneway >/dev/null
 files | diff "$work/files" - || fail "a purge left these files"
 accounts | diff "$work/accounts" - || fail "a purge left these accounts"
