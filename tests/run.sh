@@ -54,7 +54,6 @@ end() {
   for job in "${jobs[@]}"; do
     kill -- "-$job" 2>/dev/null
   done
-  [[ -z ${GOTMPDIR:-} ]] || rm -rf --one-file-system "$GOTMPDIR" "$TMPDIR"
 }
 trap end EXIT
 
@@ -67,15 +66,6 @@ others=$(go list ./... | grep -vE '^oneway\.example/(exporter|tests)(/|$)')
 if [[ -n $others ]]; then
   echo "no stage runs these packages: $others"
   status=1
-fi
-
-# Temporary directories are in memory where the host has a file system for it: the programs under test save with fsync, which takes
-# seconds while the disk takes what compilers have written. SIGKILL of a process leaves the same as on a disk. Compilers use the disk.
-unset GOTMPDIR
-if [[ $(stat --file-system --format=%T /dev/shm 2>/dev/null) == tmpfs && ! $(findmnt --noheadings --output OPTIONS --target /dev/shm) =~ noexec ]]; then
-  GOTMPDIR=$(mktemp -d) TMPDIR=$(mktemp -d /dev/shm/t.XXX)
-  export GOTMPDIR TMPDIR
-  chmod 1777 "$TMPDIR"
 fi
 
 # Compiled before any test runs: on a machine with an empty cache compilers would take the processors from the tests for
