@@ -85,7 +85,6 @@ run "exporter: estimators" "${test[@]}" -p 2 -shuffle=on -timeout 15m -- ./expor
 # Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
 run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
-run "Helm chart" nice -n 19 go test -C deploy/kubernetes -json -count=1 -timeout 30m -- ./... # it builds Helm
 beside computing "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 2 -count=1 -timeout 30m -- "${computing[@]}"
 finish telegraf
 finish waiting
