@@ -218,8 +218,8 @@ func (e *unknownError) Error() string {
 
 func (e *unknownError) Unwrap() error { return e.Err }
 
-// saveTimeout is the longest that Save waits. A load server reserves twice before its first reply to a client, which waits 10 s.
-const saveTimeout = 4 * time.Second
+// saveTimeout is the longest that Save waits: the client of a load server waits 10 s for its reply.
+const saveTimeout = 8 * time.Second
 
 // errSlow is the result of a Save that the file system did not end.
 var errSlow = fmt.Errorf("the file is not written after %v: the file system is slow or stands still", saveTimeout)
