@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,13 +81,16 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 			t.Errorf("%v: retransmitted %v, want %v", m.Cell, v, *m.Retransmitted)
 		}
 		for _, model := range []string{"window", "sawtooth"} {
+			if m.Model(model) == nil {
+				continue // absent from a cell in which this host stood still
+			}
 			if v := value(ModelDesc, model); v != *m.Model(model) {
 				t.Errorf("%v: model %s %v, want %v", m.Cell, model, v, *m.Model(model))
 			}
 		}
 	}
 	for _, d := range sample.Directions() {
-		if v, ok := sink.Value(BDPDesc, "a-to-b", "tcp_sweep", d.String(), "reno"); !ok || v <= 0 {
+		if v, ok := sink.Value(BDPDesc, "a-to-b", "tcp_sweep", d.String(), "reno"); (!ok || v <= 0) && !slices.ContainsFunc(res.Knees, func(k Knee) bool { return k.Direction == d && k.held }) {
 			t.Errorf("%v: BDP %v, %v", d, v, ok)
 		}
 		if v, ok := sink.Value(KneeDesc, "a-to-b", "tcp_sweep", d.String(), "reno"); ok {
