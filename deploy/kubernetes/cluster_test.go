@@ -125,7 +125,7 @@ func (c *cluster) await(what string, done func() error) {
 		if time.Now().After(end) {
 			c.t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(200 * time.Millisecond) // between two requests
+		time.Sleep(200 * time.Millisecond) // the conditions span several objects, so the server has no one event for them
 	}
 }
 

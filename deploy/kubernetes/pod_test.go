@@ -16,7 +16,7 @@ import (
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("not root: only root can become user 65532")
+		t.Fatal("not root: only root can become user 65532: sudo make packages-test")
 	}
 	dir, err := os.MkdirTemp("/tmp", "volume") // t.TempDir is not readable for others
 	if err != nil {
