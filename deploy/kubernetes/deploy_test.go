@@ -54,6 +54,7 @@ func TestClusterTakesTheChart(t *testing.T) {
 	c.pods(&r)
 	c.refusals(&r)
 	c.releases(&r)
+	c.page(&r)
 	c.describe()
 	if t.Failed() {
 		return
@@ -292,6 +293,38 @@ func (c *cluster) releases(r *result) {
 			return err
 		})
 		r.row("`helm "+step.args[0]+" --wait`", fmt.Sprintf("%d objects", len(found)))
+	}
+}
+
+// page runs the commands of kubernetes.md in their order, as its reader types them, with the values that the page shows.
+func (c *cluster) page(r *result) {
+	r.table("Commands of kubernetes.md", "command", "result")
+	text := string(read(c.t, root+"/exporter/doc/kubernetes.md"))
+	_, values, _ := strings.Cut(text, "```yaml\n")
+	values, _, _ = strings.Cut(values, "```")
+	c.write("values.yaml", values)
+	c.write("reflector.key", strings.Repeat("k", 32))
+	words := strings.NewReplacer("oneway-VERSION.tgz", made.archive, "REGISTRY", "registry.example.net")
+	count := 0
+	for line := range strings.Lines(text) {
+		command := strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "    ") || !strings.HasPrefix(command, "kubectl ") && !strings.HasPrefix(command, "helm ") {
+			continue
+		}
+		count++
+		shell := exec.CommandContext(c.t.Context(), "sh", "-c", words.Replace(command))
+		shell.Dir = c.dir
+		shell.Env = append(os.Environ(), "KUBECONFIG="+c.config, "PATH="+c.bin+":"+filepath.Dir(made.helm)+":"+os.Getenv("PATH"))
+		out, err := shell.CombinedOutput()
+		if err != nil {
+			c.t.Errorf("kubernetes.md: %s: %v\n%s", command, err, out)
+			continue
+		}
+		first, _, _ := strings.Cut(string(out), "\n")
+		r.row("`"+command+"`", first)
+	}
+	if count < 6 {
+		c.t.Errorf("kubernetes.md has %d commands: fewer than there are", count)
 	}
 }
 

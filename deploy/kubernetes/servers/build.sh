@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the programs of a control plane in a directory, for make deploy-test: etcd, Kubernetes, kwok; and the CRDs of the Prometheus operator.
+# Builds the programs of a control plane in a directory, for make deploy-test: etcd, Kubernetes with kubectl, kwok; and the CRDs of the Prometheus operator.
 # With an empty cache it takes half an hour of two processors.
 # usage: deploy/kubernetes/servers/build.sh DIRECTORY
 set -euo pipefail
