@@ -3,7 +3,7 @@
 # usage: guest.sh OLD.deb NEW.deb
 set -eu
 old=$1 new=$2
-export DEBIAN_FRONTEND=noninteractive PS4='# '
+export DEBIAN_FRONTEND=noninteractive
 
 fail() {
   echo "guest: $1" >&2
@@ -33,16 +33,21 @@ measures() {
 }
 apt() { apt-get -y -qq -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confold "$@" </dev/null; }
 
+# page types the commands of a page that fit a pattern, as its reader does, in a directory.
+page() { # file, pattern, directory
+  sed -n 's/^    //p' "/root/pages/$1" | sed 's/  *# .*//' | grep -E "$2" >/root/commands
+  while read -r command; do
+    echo "# $command"
+    (cd "$3" && eval "$command" </dev/null) || fail "$1: $command"
+  done </root/commands
+}
+
 ip link set lo up
 files >/root/files.before
 accounts >/root/accounts.before
 
-echo "== three commands, as the page says"
-set -x
-apt-get install -y "$old" </dev/null
-oneway check-config /etc/oneway/oneway.yml
-systemctl enable --now oneway-agent
-{ set +x; } 2>/dev/null
+echo "== the commands of the page Installation"
+page install.md '^(apt-get|oneway|systemctl)' "${old%/*}"
 systemctl is-active oneway-agent
 oneway probe 127.0.0.1 --count 20 --interval 20ms
 
@@ -70,6 +75,10 @@ for package in "$new" "$old" "$new"; do
   systemctl is-active oneway-agent || fail "the agent does not run"
   measures
 done
+
+echo "== the commands of the pages Upgrade and Troubleshooting"
+page upgrade.md '^(apt-get|oneway)' "${new%/*}"
+page troubleshooting.md '^(oneway|journalctl)' /
 
 echo "== reflector and load server of their own"
 systemctl stop oneway-agent
