@@ -39,7 +39,8 @@ lintian    lintian    packages   checks the Debian package
 rpm        rpm        packages   installs the RPM package in a root file system of its own
 skopeo     skopeo     packages   reads the container images
 umoci      umoci      packages   unpacks a container image
-jq         jq         deploy     reads the results of two versions
+jq         jq         test,deploy  commands of the documentation, and the results of two versions
+openssl    openssl    test       commands of the documentation
 /usr/lib/python3.11/ensurepip/__init__.py python3-venv deploy Ansible is installed beside the system
 busybox    busybox    openwrt    the shell of OpenWrt
 qemu-mipsel-static qemu-user-static openwrt runs programs of other architectures

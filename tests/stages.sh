@@ -3,7 +3,7 @@
 # Of the system tests, those in one list wait for real time without measuring it: more of them at once than there are
 # processors. Those in the other list compute, at a low priority. All others, also new ones, measure time.
 # tests/bench has only benchmarks, which make bench-peers runs.
-waiting=(./tests/abuse ./tests/chronyconfig ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
+waiting=(./tests/abuse ./tests/chronyconfig ./tests/commands ./tests/demo ./tests/faults ./tests/influx ./tests/mesh ./tests/pulse ./tests/pulse/host ./tests/receiver)
 computing=(./tests/links ./tests/docs ./tests/documents ./tests/imports ./tests/oneway ./tests/pages ./tests/results ./tests/rules ./tests/slareport ./tests/words)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1

@@ -15,11 +15,15 @@ func TestDocumentedCommandGivesAlertsTheLabelOfTheirPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, command, found := strings.Cut(string(text), "```sh\nsed ")
+	_, command, found := strings.Cut(string(text), "```sh\n")
 	if command, _, _ = strings.Cut(command, "```"); !found {
 		t.Fatal("mesh.md has no such command")
 	}
-	dir := t.TempDir()
+	work := t.TempDir()
+	dir := filepath.Join(work, "deploy", "prometheus", "rules")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range files(t, deploy+"/rules/*.yml") {
 		rules, err := os.ReadFile(name)
 		if err != nil {
@@ -29,8 +33,8 @@ func TestDocumentedCommandGivesAlertsTheLabelOfTheirPath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	shell := exec.CommandContext(t.Context(), "sh", "-c", "sed "+command)
-	shell.Dir = dir
+	shell := exec.CommandContext(t.Context(), "sh", "-e", "-c", command)
+	shell.Dir = work
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -54,7 +58,7 @@ tests:
           - {labels: '{alertname="OnewayTargetDown",site="none"}', value: 1}
           - {labels: '{alertname="OnewayDataQuotaNotSaved",site="none"}', value: 1}
 `
-	name := filepath.Join(dir, "test.yml")
+	name := filepath.Join(work, "rules", "test.yml")
 	if err := os.WriteFile(name, []byte(test), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,49 @@
+package commands
+
+// An Elsewhere is a kind of command that this package does not run, as it needs another machine or changes this one.
+type Elsewhere struct {
+	// Begin is how such a command begins.
+	Begin string
+	// File runs it, which its text Evidence shows; without one nothing runs it, because of Reason.
+	File, Evidence, Reason string
+}
+
+// elsewhere is the list of them; the first that fits counts.
+var elsewhere = []Elsewhere{
+	{Begin: "apt-get install -y ./oneway_", File: "tests/packages/guest.sh", Evidence: "page install.md"},
+	{Begin: "systemctl enable --now oneway-agent", File: "tests/packages/guest.sh", Evidence: "page install.md"},
+	{Begin: "journalctl -u oneway-agent", File: "tests/packages/guest.sh", Evidence: "page troubleshooting.md"},
+	{Begin: "docker load", File: "tests/compose/run.sh", Evidence: "page exporter/doc/install.md"},
+	{Begin: "docker run", File: "tests/compose/run.sh", Evidence: "page exporter/doc/install.md"},
+	{Begin: "docker compose", File: "tests/compose/run.sh", Evidence: "compose up --detach"},
+	{Begin: "ansible-playbook", File: "tests/packages/ansible.sh", Evidence: "ansible-playbook --inventory"},
+	{Begin: "kubectl", File: "deploy/kubernetes/deploy_test.go", Evidence: "func (c *cluster) page"},
+	{Begin: "helm", File: "deploy/kubernetes/deploy_test.go", Evidence: "func (c *cluster) page"},
+	{Begin: "opkg", Reason: "no OpenWrt is in a package registry; make openwrt-test does what opkg does"},
+	{Begin: "uci", Reason: "no OpenWrt is in a package registry; make openwrt-test has a stand-in of uci"},
+	{Begin: "/etc/init.d/firewall", Reason: "no OpenWrt is in a package registry"},
+	{Begin: "/etc/init.d/oneway", File: "tests/openwrt/inside.sh", Evidence: "/etc/init.d/oneway"},
+	{Begin: "telegraf --config", File: "telegraf-plugins/tests/rig_test.go", Evidence: `"--config"`},
+	{Begin: "oneway-telegraf", File: "telegraf-plugins/tests/rig_test.go", Evidence: "oneway-telegraf"},
+	{Begin: "build/oneway-telegraf", File: "telegraf-plugins/tests/rig_test.go", Evidence: "oneway-telegraf"},
+	{Begin: "build/oneway-clock-telegraf", File: "telegraf-plugins/tests/rig_test.go", Evidence: "oneway-clock-telegraf"},
+	{Begin: "install -m 755 build/oneway-telegraf", Reason: "the plugins take minutes to build"},
+	{Begin: "deploy/influxdb/create.sh", File: "tests/influx/deploy_test.go", Evidence: "create.sh"},
+	{Begin: "influx config", Reason: "InfluxDB 2 and 3 are in no package registry"},
+	{Begin: "influxdb3", Reason: "InfluxDB 2 and 3 are in no package registry"},
+	{Begin: "go test -run '^$' -bench Footprint", File: "exporter/doc/sizing.md", Evidence: "Footprint"},
+	{Begin: "build/oneway-lab", Reason: "it measures for minutes; tests/loadtest runs the same link and test"},
+	{Begin: "ptp4l", Reason: "it needs a network card with a clock"},
+	{Begin: "ethtool", Reason: "it needs a network card"},
+	{Begin: "ppstest", Reason: "it needs a pulse"},
+	{Begin: "gpspipe", File: "tests/chronyconfig/gpsd_test.go", Evidence: "gpspipe"},
+	{Begin: "ssh", Reason: "it needs another host"},
+	{Begin: "systemctl", Reason: "it needs systemd and the daemons of the host"},
+	{Begin: "journalctl", Reason: "it needs systemd"},
+	{Begin: "dmesg", Reason: "it reads the kernel of the host"},
+	{Begin: "mtr", Reason: "a program for a network with more than one hop"},
+	{Begin: "traceroute", Reason: "a program for a network with more than one hop"},
+	{Begin: "tracepath", Reason: "a program for a network with more than one hop"},
+	{Begin: "ping", Reason: "not of this project, and not installed for the tests"},
+	{Begin: "tcpdump", Reason: "not of this project, and not installed for the tests"},
+}
