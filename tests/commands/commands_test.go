@@ -65,7 +65,7 @@ func commandsOf(t *testing.T, page string) []Command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Of(text)
+	return Extract(text)
 }
 
 // filesOf are the files that a page shows: the blocks of YAML whose first line is their name, as "# hosts.yml".
@@ -77,7 +77,7 @@ func filesOf(t *testing.T, page string) map[string]string {
 	}
 	out := map[string]string{}
 	for _, m := range regexp.MustCompile("(?s)```yaml\n(?:version: 1\n)?# ([a-z]+\\.yml)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		out[m[1]] = "version: 1\n" + strings.Replace(m[2], "mesh:\n", "mesh:\n  self: seoul-1\n", 1) // this host has none of the names
+		out[m[1]] = "version: 1\n" + strings.Replace(m[2], "mesh:\n", "mesh:\n  self: seoul-1\n", 1) // no name is of this host
 		if m[1] == "hosts.yml" {
 			out[m[1]] = m[2]
 		}
@@ -224,15 +224,15 @@ func newHost(t *testing.T) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.must(files, "sh", h.Dir, program, source)
+	h.shell(files, "sh", h.Dir, program, source)
 	h.Daemon("chronyd", "-d", "-x", "-u", "root", "-f", "/etc/oneway/chrony.conf")
-	h.must("until chronyc tracking | grep -q '^Leap status *: Normal'; do sleep 0.1; done", "sh")
+	h.shell("until chronyc tracking | grep -q '^Leap status *: Normal'; do sleep 0.1; done", "sh")
 	write(t, filepath.Join(h.Dir, "work", "oneway.yml"), "version: 1\nclock: {source: chrony}\nreflector: {}\npaths: [{name: here, peer: 127.0.0.1, probes: [{type: stamp}]}]\n")
 	return h
 }
 
-// must runs a script, which must not fail.
-func (h *host) must(script string, args ...string) string {
+// shell runs a script, which must not fail.
+func (h *host) shell(script string, args ...string) string {
 	h.T.Helper()
 	out, err := h.Command("sh", append([]string{"-c", script}, args...)...).CombinedOutput()
 	if err != nil {
@@ -245,14 +245,14 @@ func (h *host) must(script string, args ...string) string {
 func (h *host) agent(withRun bool) {
 	h.T.Helper()
 	write(h.T, filepath.Join(h.Dir, "etc/oneway/oneway.yml"), configuration)
-	h.must("umask 077; head -c 24 /dev/urandom | base64 >/etc/oneway/reflector.key; cd /etc/oneway && oneway token new --file tokens --name a --out client.token && cp client.token \"$1\"/work/token", "sh", h.Dir)
+	h.shell("umask 077; head -c 24 /dev/urandom | base64 >/etc/oneway/reflector.key; cd /etc/oneway && oneway token new --file tokens --name a --out client.token && cp client.token \"$1\"/work/token", "sh", h.Dir)
 	agent := h.Daemon("oneway", "agent", "--config.file=/etc/oneway/oneway.yml")
 	await.That(h.T, "the load server logs its pin", func() bool { h.pin = pin.FindString(agent.String()); return h.pin != "" })
 	// From now on its own client knows the pin.
 	pinned := strings.Replace(configuration, "token_file: /etc/oneway/client", "pin: "+h.pin+", token_file: /etc/oneway/client", 1)
 	write(h.T, filepath.Join(h.Dir, "etc/oneway/oneway.yml"), pinned)
 	reload := "curl -sSf -X POST http://127.0.0.1:9862/-/reload"
-	h.must(reload)
+	h.shell(reload)
 	write(h.T, filepath.Join(h.Dir, "etc/prometheus/prometheus.yml"), "global: {scrape_interval: 1s}\nrule_files: [rules/*.yml]\nscrape_configs: [{job_name: oneway, static_configs: [{targets: ['127.0.0.1:9862']}]}]\n")
 	h.Daemon("prometheus", "--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path="+h.Dir+"/lib/prometheus", "--web.listen-address=127.0.0.1:9090")
 	var run string
@@ -266,7 +266,7 @@ func (h *host) agent(withRun bool) {
 	})
 	// The link is free for the commands.
 	write(h.T, filepath.Join(h.Dir, "etc/oneway/oneway.yml"), strings.Replace(pinned, "every: 10s", "every: 168h", 1))
-	h.must(reload)
+	h.shell(reload)
 	h.scrapes(5)
 	h.words = strings.NewReplacer(
 		"http://PROMETHEUS", "http://127.0.0.1:9090", "http://REMOTE-AGENT", "http://127.0.0.1:9862", "http://AGENT", "http://127.0.0.1:9862",
@@ -282,7 +282,7 @@ func (h *host) scrapes(n int) {
 	h.T.Helper()
 	time.Sleep(time.Duration(n) * time.Second) // await.That waits less
 	await.That(h.T, "Prometheus has the path", func() bool {
-		return strings.Contains(h.must(fmt.Sprintf("promtool query instant http://127.0.0.1:9090 'count_over_time(oneway_probe_up[5m]) > %d'", n)), "loopback")
+		return strings.Contains(h.shell(fmt.Sprintf("promtool query instant http://127.0.0.1:9090 'count_over_time(oneway_probe_up[5m]) > %d'", n)), "loopback")
 	})
 }
 

@@ -18,22 +18,22 @@ type Command struct {
 	Text string
 }
 
-// Of returns the commands of a page. All other blocks of a page are fenced: ```yaml, ```promql, or ``` alone for output.
-func Of(page []byte) (out []Command) {
+// Extract returns the commands of a page. All other blocks of a page are fenced: ```yaml, ```promql, or ``` alone for output.
+func Extract(page []byte) (out []Command) {
 	_ = ast.Walk(goldmark.DefaultParser().Parse(text.NewReader(page)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if fenced, ok := n.(*ast.FencedCodeBlock); ok && string(fenced.Language(page)) != "sh" || !entering || n.Type() != ast.TypeBlock {
 			return ast.WalkContinue, nil
 		}
 		switch n.(type) {
 		case *ast.CodeBlock, *ast.FencedCodeBlock:
-			out = append(out, ofBlock(page, n.Lines())...)
+			out = append(out, fromBlock(page, n.Lines())...)
 		}
 		return ast.WalkContinue, nil
 	})
 	return out
 }
 
-func ofBlock(page []byte, lines *text.Segments) (out []Command) {
+func fromBlock(page []byte, lines *text.Segments) (out []Command) {
 	var until string // the end of a here-document
 	goesOn := false
 	for i := range lines.Len() {

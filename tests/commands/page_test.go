@@ -19,7 +19,7 @@ func TestCommandsAreTheLinesOfIndentedAndShellBlocks(t *testing.T) {
 		{14, "tee file <<'EOF'\ntext\nEOF"},
 		{17, "date"},
 	}
-	if got := Of([]byte(page)); !reflect.DeepEqual(got, want) {
+	if got := Extract([]byte(page)); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
