@@ -11,8 +11,12 @@ export RELEASE=1 MAINTAINER='the authors of oneway <oneway@oneway.example>' HOME
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
+mkdir "$stage/source"
 export STAGE=$stage
 mkdir -p "$out"
+out=$(realpath "$out")
+# Files of the repository alone: directories that are packed have secrets of those who use them.
+git ls-files -z -- chrony-config deploy exporter/doc exporter/serve/runbook grafana-dashboards telegraf-plugins ./*.md | xargs -0 cp --parents -t "$stage/source"
 gzip -9nc CHANGELOG.md >"$stage/changelog.gz"
 gzip -9nc >"$stage/changelog.Debian.gz" <<END
 oneway ($VERSION-$RELEASE) unstable; urgency=medium
@@ -27,6 +31,6 @@ for ARCH; do
   gzip -9nc "$stage/$ARCH/oneway.1" >"$stage/oneway.1.gz"
   find "$stage" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
   for format in deb rpm; do
-    "$go" run "$nfpm" package --config deploy/packages/nfpm.yaml --packager $format --target "$out" >/dev/null
+    (cd "$stage/source" && "$go" run "$nfpm" package --config deploy/packages/nfpm.yaml --packager $format --target "$out" >/dev/null)
   done
 done
