@@ -120,6 +120,27 @@ check() {
   done
 }
 
+# page runs what page exporter/doc/install.md says of the image, as its reader types it, beside a changed port of the reflector.
+page() {
+  local container command config
+  config=$(mktemp -d)
+  sed 's/^reflector:.*/reflector: {listen: [":18862"]}/' deploy/packages/oneway.yml >"$config/oneway.yml"
+  grep -q 18862 "$config/oneway.yml" || fail "deploy/packages/oneway.yml has no line of the reflector"
+  chown -R 65532 "$config"
+  chmod 700 "$config"
+  ln -s "$(ls -t "$out"/*.docker.tar | head -1)" "$config/"
+  while read -r command; do
+    command=${command//--volume=\/etc\/oneway:/--volume=$config:}
+    command=${command//oneway:TAG/$(sed -n 's/^ONEWAY_IMAGE=//p' "$out/env") agent --config.file=/etc/oneway/oneway.yml --web.listen-address=127.0.0.1:19862}
+    say "# $command"
+    container=$(cd "$config" && eval "${command/docker run/docker run --detach}" </dev/null)
+  done < <(sed -n 's/^    docker/docker/p' exporter/doc/install.md)
+  until_holds "the agent of the image serves on the network of this host" curl --silent --fail http://127.0.0.1:19862/-/healthy
+  docker rm --force "$container" >/dev/null
+  docker volume rm oneway >/dev/null
+  rm -r "$config"
+}
+
 case ${1:-} in
 up | test | down) ;;
 *)
@@ -149,6 +170,7 @@ test)
   compose up --detach --no-build
   check
   compose down --volumes --timeout 5
+  page
   left=$(docker ps --all --quiet --filter label=com.docker.compose.project=oneway; docker volume ls --quiet --filter label=com.docker.compose.project=oneway; docker network ls --quiet --filter label=com.docker.compose.project=oneway)
   [[ -z $left ]] || fail "left after down: $left"
   say passed

@@ -88,6 +88,8 @@ down() {
   done
   ! ours || kill -KILL "$pid" || true
   unmount_groups
+  # A container with the network of this host leaves its mount.
+  ! mountpoint -q "$run/exec/netns/default" || umount "$run/exec/netns/default"
   rm -rf --one-file-system "$run"
 }
 
