@@ -39,7 +39,7 @@ lintian    lintian    packages   checks the Debian package
 rpm        rpm        packages   installs the RPM package in a root file system of its own
 skopeo     skopeo     packages   reads the container images
 umoci      umoci      packages   unpacks a container image
-jq         jq         test,deploy  commands of the documentation, and the results of two versions
+jq         jq         test,packages,deploy  commands of the documentation, images, and the results of two versions
 openssl    openssl    test       commands of the documentation
 /usr/lib/python3.11/ensurepip/__init__.py python3-venv deploy Ansible is installed beside the system
 busybox    busybox    openwrt    the shell of OpenWrt

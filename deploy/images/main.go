@@ -5,11 +5,13 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"encoding/pem"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +23,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -80,7 +84,11 @@ func write(r Release, out string, programs []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", architecture, err)
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}})
+		attestation, about, err := r.attestation(image, platform, program)
+		if err != nil {
+			return fmt.Errorf("%s: %w", architecture, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}}, mutate.IndexAddendum{Add: attestation, Descriptor: about})
 		if err := r.writeDocker(image, filepath.Join(out, "oneway-"+r.Version+"-"+architecture+".docker.tar")); err != nil {
 			return fmt.Errorf("%s: %w", architecture, err)
 		}
@@ -147,6 +155,53 @@ func (r Release) image(platform v1.Platform, program string) (v1.Image, error) {
 		}
 	}
 	return mutate.ConfigFile(image, r.config(image, platform))
+}
+
+// bill is the predicate type of a CycloneDX document in an in-toto statement.
+const bill = "https://cyclonedx.org/bom"
+
+// attestation makes a manifest with the bill of materials of an image, in an in-toto statement, as BuildKit attaches it: a manifest of
+// an unknown platform in the index, which the annotations of its descriptor and its subject refer to the image.
+func (r Release) attestation(image v1.Image, platform v1.Platform, program string) (v1.Image, v1.Descriptor, error) {
+	predicate, err := os.ReadFile(filepath.Join(filepath.Dir(program), "oneway.cdx.json"))
+	if err != nil {
+		return nil, v1.Descriptor{}, err
+	}
+	subject, err := partial.Descriptor(image)
+	if err != nil {
+		return nil, v1.Descriptor{}, err
+	}
+	type entity struct {
+		Name   string            `json:"name"`
+		Digest map[string]string `json:"digest"`
+	}
+	statement, err := json.Marshal(struct {
+		Type          string          `json:"_type"`
+		PredicateType string          `json:"predicateType"`
+		Subject       []entity        `json:"subject"`
+		Predicate     json.RawMessage `json:"predicate"`
+	}{
+		"https://in-toto.io/Statement/v0.1", bill,
+		[]entity{{"pkg:docker/oneway@" + r.Version + "?platform=" + url.QueryEscape(platform.String()), map[string]string{subject.Digest.Algorithm: subject.Digest.Hex}}},
+		predicate,
+	})
+	if err != nil {
+		return nil, v1.Descriptor{}, err
+	}
+	unknown := v1.Platform{OS: "unknown", Architecture: "unknown"}
+	made, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: unknown.OS, Architecture: unknown.Architecture, Created: v1.Time{Time: r.Date}, RootFS: v1.RootFS{Type: "layers"}})
+	if err != nil {
+		return nil, v1.Descriptor{}, err
+	}
+	made, err = mutate.Append(mutate.ConfigMediaType(mutate.MediaType(made, types.OCIManifestSchema1), types.OCIConfigJSON),
+		mutate.Addendum{Layer: static.NewLayer(statement, "application/vnd.in-toto+json"), Annotations: map[string]string{"in-toto.io/predicate-type": bill}})
+	if err != nil {
+		return nil, v1.Descriptor{}, err
+	}
+	return mutate.Subject(made, *subject).(v1.Image), v1.Descriptor{
+		Platform:    &unknown,
+		Annotations: map[string]string{"vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": subject.Digest.String()},
+	}, nil
 }
 
 // config is what a runtime reads: the user, the command, the ports.

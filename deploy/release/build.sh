@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Makes a release in a directory: packages, images, the Helm chart, bills of materials, the licenses, the changes, SHA256SUMS and its signature. The same commit gives the same bytes, but for the signature.
+# Makes a release in a directory: packages, without ARCHITECTURE also for OpenWrt, images, the Helm chart, bills of materials, the licenses, the changes, SHA256SUMS and its signature. The same commit gives the same bytes, but for the signature.
 # usage: deploy/release/build.sh DIRECTORY [ARCHITECTURE ...]    (amd64 arm64 arm7)
 # MINISIGN_KEY is the file of the secret key; without it there is no signature. minisign asks for its password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+[[ $# -gt 1 ]] || whole=1
 . deploy/release/arguments.sh
 . deploy/release/version.sh
 rm -rf "$out"
@@ -17,6 +18,7 @@ done
 PROGRAMS=$stage deploy/packages/build.sh "$out" "$@"
 PROGRAMS=$stage deploy/images/build.sh "$out" "$@"
 deploy/kubernetes/build.sh "$out"
+[[ -z ${whole:-} ]] || deploy/openwrt/build.sh "$out"
 cp "$stage/$1/licenses.txt" "$out/LICENSES.txt"
 # From the heading of the first version to the next one.
 awk '/^## /{n++} n == 1' CHANGELOG.md >"$out/CHANGES.md"

@@ -69,6 +69,19 @@ files | grep -vE './etc/oneway|./var/lib/oneway' | diff "$work/files" - || fail 
 echo "-- image"
 skopeo copy -q "oci-archive:$image" "oci:$work/layout:x"
 skopeo inspect --config "oci:$work/layout:x" | grep -q '"User": "65532:65532"' || fail "the image has another user"
+# The bill of materials refers to the image, also in a copy of all platforms.
+skopeo copy -q --all "oci-archive:$image" "dir:$work/all"
+of_image() { jq -r '.manifests[] | select(.platform.os == "linux").digest' "$work/all/manifest.json" | sort; }
+of_bills() {
+  local attestation statement
+  jq -r '.manifests[] | select(.platform.os == "unknown").digest' "$work/all/manifest.json" | while read -r attestation; do
+    attestation=$work/all/${attestation#sha256:}.manifest.json
+    statement=$work/all/$(jq -r '.layers[0].digest' "$attestation" | cut -d: -f2)
+    [[ $(jq -r .predicate.bomFormat "$statement") == CycloneDX && sha256:$(jq -r '.subject[0].digest.sha256' "$statement") == $(jq -r .subject.digest "$attestation") ]] || fail "$attestation is not of one image"
+    jq -r .subject.digest "$attestation"
+  done | sort
+}
+[[ -n $(of_image) && $(of_image) == "$(of_bills)" ]] || fail "the images are $(of_image), the bills of materials of $(of_bills)"
 umoci unpack --image "$work/layout:x" "$work/bundle" 2>/dev/null
 image=$work/bundle/rootfs
 mount --bind "$image" "$image"
