@@ -344,30 +344,50 @@ func (c *cluster) managed(namespace string) (found []string, err error) {
 	return found, err
 }
 
-// describe writes the schemas of the kinds that the chart uses.
+// describe writes the schemas of the kinds that the chart uses: of the server, and of the oldest Kubernetes that the chart permits.
 func (c *cluster) describe() {
-	var k kinds
+	var server, oldest kinds
 	for _, group := range []string{"api/v1", "apis/apps/v1", "apis/networking.k8s.io/v1", "apis/monitoring.coreos.com/v1", "apis/monitoring.coreos.com/v1alpha1"} {
 		text, err := c.request(http.MethodGet, "/openapi/v3/"+group, "", nil)
 		if err == nil {
-			err = k.read([]byte(text))
+			err = server.read([]byte(text))
 		}
 		if err != nil {
 			c.t.Fatal(err)
 		}
 	}
+	out, err := exec.CommandContext(c.t.Context(), "go", "mod", "download", "-json", oldestModule).Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(out, &module)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, group := range []string{"api__v1", "apis__apps__v1", "apis__networking.k8s.io__v1"} {
+		if err := oldest.read(read(c.t, filepath.Join(module.Dir, "api/openapi-spec/v3", group+"_openapi.json"))); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 	for _, set := range valueSets {
 		for _, o := range objects(c.t, set) {
-			if err := k.add(fmt.Sprint(o["apiVersion"]), o.kind()); err != nil {
+			version := fmt.Sprint(o["apiVersion"])
+			err := server.add(version, o.kind())
+			if !strings.Contains(version, operatorGroup) {
+				err = errors.Join(err, oldest.add(version, o.kind()))
+			}
+			if err != nil {
 				c.t.Error(err)
 			}
 		}
 	}
-	text, err := k.packed()
-	if err == nil {
-		err = os.WriteFile(schemasFile, text, 0o644)
-	}
-	if err != nil {
-		c.t.Error(err)
+	for file, k := range map[string]*kinds{schemasFile: &server, oldestSchemasFile: &oldest} {
+		text, err := k.packed()
+		if err == nil {
+			err = os.WriteFile(file, text, 0o644)
+		}
+		if err != nil {
+			c.t.Error(err)
+		}
 	}
 }

@@ -13,10 +13,18 @@ import (
 // schemasFile has the schemas of the kinds that the chart uses, as the API server of the last make deploy-test describes them.
 const schemasFile = "testdata/schemas.json.gz"
 
+// oldestSchemasFile has the same of Kubernetes 1.29, the oldest that the chart permits (kubeVersion), without the kinds of the Prometheus
+// operator: from the module of its source.
+const (
+	oldestSchemasFile = "testdata/schemas-1.29.json.gz"
+	oldestModule      = "k8s.io/kubernetes@v1.29.15"
+	operatorGroup     = "monitoring.coreos.com"
+)
+
 // schemas compiles the schemas; the function checks an object.
-func schemas(t *testing.T) func(object) error {
+func schemas(t *testing.T, file string) func(object) error {
 	t.Helper()
-	zip, err := gzip.NewReader(bytes.NewReader(read(t, schemasFile)))
+	zip, err := gzip.NewReader(bytes.NewReader(read(t, file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,19 +55,28 @@ func schemas(t *testing.T) func(object) error {
 }
 
 func TestEachObjectIsAsTheServerDescribesIt(t *testing.T) {
-	check := schemas(t)
+	check, checkOldest := schemas(t, schemasFile), schemas(t, oldestSchemasFile)
 	for _, set := range valueSets {
 		for _, o := range objects(t, set) {
 			if err := check(o); err != nil {
 				t.Errorf("%s: %s %s: %v", set, o.kind(), o.name(), err)
 			}
+			if version, _ := o["apiVersion"].(string); strings.Contains(version, operatorGroup) {
+				continue
+			}
+			if err := checkOldest(o); err != nil {
+				t.Errorf("%s: %s %s in Kubernetes 1.29: %v", set, o.kind(), o.name(), err)
+			}
 		}
+	}
+	if about := string(read(t, "oneway/Chart.yaml")); !strings.Contains(about, `kubeVersion: ">=1.29.0-0"`) {
+		t.Errorf("the chart permits other versions than those of %s", oldestSchemasFile)
 	}
 }
 
 // TestUnknownFieldsAreNotAsTheServerDescribesThem: each is refused, with its place.
 func TestUnknownFieldsAreNotAsTheServerDescribesThem(t *testing.T) {
-	check := schemas(t)
+	check := schemas(t, schemasFile)
 	pod := []string{"spec", "template", "spec"}
 	for _, c := range []struct {
 		set, kind string
