@@ -47,6 +47,7 @@ files >/root/files.before
 accounts >/root/accounts.before
 
 echo "== the commands of the page Installation"
+begin=$SECONDS
 page install.md '^(apt-get|oneway|systemctl)' "${old%/*}"
 systemctl is-active oneway-agent
 oneway probe 127.0.0.1 --count 20 --interval 20ms
@@ -59,6 +60,8 @@ END
 cp /etc/oneway/oneway.yml /root/changed.yml
 systemctl restart oneway-agent
 measures
+echo "guest: replies in both directions $((SECONDS - begin)) s after the begin of the installation"
+[ $((SECONDS - begin)) -le 60 ] || fail "the first replies took more than 60 s"
 process=$(systemctl show -p MainPID --value oneway-agent)
 systemctl reload oneway-agent
 measures
@@ -68,12 +71,20 @@ journalctl --no-pager -u oneway-agent | grep "Configuration reloaded" || fail "t
 for package in "$new" "$old" "$new"; do
   echo "== ${package##*/} over $(dpkg-query -W oneway)"
   before=$(systemctl show -p MainPID --value oneway-agent)
+  oneway probe 127.0.0.1 --count 6000 --interval 100ms >/root/probe 2>&1 &
+  watch=$!
+  sleep 2 # replies before it
   apt install --allow-downgrades "$package"
   cmp /etc/oneway/oneway.yml /root/changed.yml || fail "the configuration changed"
   after=$(systemctl show -p MainPID --value oneway-agent)
   [ "$before" != "$after" ] || fail "process $before runs still: the program before"
   systemctl is-active oneway-agent || fail "the agent does not run"
   measures
+  kill $watch
+  wait $watch || true
+  lost=$(awk '$1 == "lost" {print $NF}' /root/probe)
+  echo "guest: $lost of $(awk '$1 == "sent" {print $2}' /root/probe) requests, ten a second, had no reply"
+  [ "${lost:-6000}" -le 50 ] || fail "the reflector did not reply for more than 5 s: $(cat /root/probe)"
 done
 
 echo "== the commands of the pages Upgrade and Troubleshooting"
