@@ -64,6 +64,8 @@ type host struct {
 	revoked  bool
 	left     int64
 	moved    [2]int64
+	counted  [2]int // calls of CountBytes
+	sendErr  error  // of SendMessage
 	headers  int64
 	begun    int
 	until    time.Time
@@ -118,6 +120,7 @@ func (h *host) CountBytes(d sample.Direction, payload, headers int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.moved[d] += payload
+	h.counted[d]++
 	h.headers += headers
 }
 
@@ -125,6 +128,12 @@ func (h *host) CountTransfer()          { h.mu.Lock(); h.begun++; h.mu.Unlock() 
 func (h *host) SetBusy(until time.Time) { h.mu.Lock(); h.until = until; h.mu.Unlock() }
 func (h *host) busy() time.Time         { h.mu.Lock(); defer h.mu.Unlock(); return h.until }
 func (h *host) SendMessage(name string, body any, data []byte) error {
+	h.mu.Lock()
+	err := h.sendErr
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return h.conn.SendMessage(name, body, data)
 }
 

@@ -41,6 +41,16 @@ func TestRateHoldsForEachSegmentAndForBursts(t *testing.T) {
 	}
 }
 
+func TestRefusalForAnEarlierTransferNamesIt(t *testing.T) {
+	p := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Burst: 1, Bursts: 1}}}
+	b := full(1.25e6)
+	b.Level = -1.25e7
+	_, err := checkRate(p, b)
+	if want := "faster than the token allows: a transfer of this token that began before has its 10 Mb/s for another 10s"; !errors.Is(err, errRate) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func repeat(s stream.Segment, n int) (all []stream.Segment) {
 	for range n {
 		all = append(all, s)

@@ -225,6 +225,10 @@ func checkRate(p stream.Plan, b traffic.Bucket) (after float64, err error) {
 		}
 		level = min(b.Depth, level+rate*s.Pause.Seconds())
 		// If the level falls, it is lowest after the last burst; if it rises, after the first.
+		if level < 0 {
+			return 0, fmt.Errorf("%w: a transfer of this token that began before has its %s for another %s", errRate,
+				unit.BytesPerSecond.Format(b.Rate), time.Duration(math.Ceil(-level/b.Rate))*time.Second)
+		}
 		lowest := level - burst - math.Max(0, burst-gain)*float64(s.Bursts-1)
 		if lowest < 0 {
 			sends, left := unit.DistinctBytes(int64(math.Ceil(level-lowest)), int64(level))

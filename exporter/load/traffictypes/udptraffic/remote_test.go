@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
+	"oneway.example/tests/await"
 	"oneway.example/tests/remoteend"
 )
 
@@ -70,6 +71,24 @@ func TestTransferBeyondALimitIsRefusedWithItsReason(t *testing.T) {
 		if got := p.host.spent; len(got) != int(d)+1 || got[d] != x.Plan.Duration() || got[d] < time.Second {
 			t.Errorf("ConsumeRate was called for durations %v, want %d of %v", got, d+1, x.Plan.Duration())
 		}
+	}
+}
+
+// A load server that stood still reads the request of a client that is gone: the rate that it took for the transfer is free again.
+func TestTransferThatDoesNotBeginIsSettled(t *testing.T) {
+	for _, d := range sample.Directions() {
+		p := ready(t)
+		p.host.mu.Lock()
+		p.host.sendErr = net.ErrClosed
+		p.host.mu.Unlock()
+		if err := p.serving.Handle(words(t, msgStart, startOf(1, d))); err != nil {
+			t.Fatal(err)
+		}
+		await.That(t, d.String()+": the transfer is settled", func() bool {
+			p.host.mu.Lock()
+			defer p.host.mu.Unlock()
+			return p.host.counted[d] == 1
+		})
 	}
 }
 

@@ -143,6 +143,7 @@ func (s *serving) start(t *Start) *loadcontrol.Refusal {
 		within += t.Idle
 		var err error
 		if x.reception, err = s.stream.Expect(t.ID, t.Plan); err != nil {
+			s.count(t.Direction, 0, 0)
 			_ = s.host.SendRefusal(msgRefused, refused(t.ID, loadcontrol.BadRequest, err.Error()))
 			return nil
 		}
@@ -264,9 +265,12 @@ func (s *serving) carry(x *transfer) {
 	case err == nil:
 		f.Sent, err = s.send(x)
 		records = f.Sent.AppendTo(nil)
-	case x.reception != nil:
-		x.cancel(err)
-		x.reception.Finish(x.ctx, -1, 0) // releases it
+	default: // nothing is transferred, and the token's rate is free for others
+		if x.reception != nil {
+			x.cancel(err)
+			x.reception.Finish(x.ctx, -1, 0) // releases it
+		}
+		s.count(x.Direction, 0, 0)
 	}
 	if s.ctx.Err() != nil || f.Received == nil && f.Sent == nil {
 		s.set(x.Direction, nil)
