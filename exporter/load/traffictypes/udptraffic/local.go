@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/clock"
@@ -84,21 +85,31 @@ func proveAddress(ctx context.Context, s *stream.Session, told, control netip.Ad
 		to = append(to, control)
 	}
 	remote, cookie, err = s.HelloAny(ctx, to...)
-	why := ""
-	if rejected, ok := errors.AsType[tstamp.ICMPError](err); ok {
-		why = ", " + rejected.Error()
-	}
 	switch {
-	case errors.Is(err, stream.ErrNoReply) && len(to) > 1:
-		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s or %s%s; is UDP open there and on the path? A NAT forwards TCP %d to port %d of the load server: UDP %d must be forwarded to its UDP %d as well", told, control, why, control.Port(), told.Port(), control.Port(), told.Port())}
 	case errors.Is(err, stream.ErrNoReply):
-		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: fmt.Errorf("no reply to UDP at %s%s; is UDP %d open there and on the path?", told, why, told.Port())}
+		err = &loadtest.Failure{Reason: runreason.NoTraffic, Err: noReply(err, told, control)}
 	case err != nil && ctx.Err() == nil:
 		err = &loadtest.Failure{Reason: runreason.Socket, Err: err}
 	case err != nil:
 		err = loadtest.WithCause(ctx, err)
 	}
 	return remote, cookie, err
+}
+
+// noReply is why no UDP packet of the load server arrived: an ICMP message, a refusal of this host's kernel, or what remains.
+func noReply(err error, told, control netip.AddrPort) error {
+	why := ""
+	if rejected, ok := errors.AsType[tstamp.ICMPError](err); ok {
+		why = ", " + rejected.Error()
+	} else if errors.Is(err, syscall.EPERM) {
+		return fmt.Errorf("no reply to UDP at %s: this host did not send all packets: %w: its own firewall refuses them (`nft list ruleset`)", told, syscall.EPERM)
+	} else if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return fmt.Errorf("no reply to UDP at %s: this host did not send all packets: %w", told, errno)
+	}
+	if control.Port() != told.Port() {
+		return fmt.Errorf("no reply to UDP at %s or %s%s; is UDP open there and on the path? A NAT forwards TCP %d to port %d of the load server: UDP %d must be forwarded to its UDP %d as well", told, control, why, control.Port(), told.Port(), control.Port(), told.Port())
+	}
+	return fmt.Errorf("no reply to UDP at %s%s; is UDP %d open there and on the path?", told, why, told.Port())
 }
 
 func sessionOptions(ctx context.Context, d *loadsession.Conn, c *Client, remote netip.AddrPort) SessionOptions {
