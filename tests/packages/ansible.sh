@@ -37,6 +37,16 @@ done
 play >"$work/first.log" || { cat "$work/first.log" >&2; fail "the first run failed"; }
 play >"$work/second.log" || { cat "$work/second.log" >&2; fail "the second run failed"; }
 [[ $(grep -c 'changed=0 .*failed=0' "$work/second.log") == 3 ]] || { tail -5 "$work/second.log" >&2; fail "a second run changes something"; }
+cp "$work/seoul-1/etc/oneway/hosts.yml" "$work/hosts.yml"
+cp "$work/inventory.yml" "$work/valid.yml"
+sed -i 's/oneway_site: paris/oneway_site: "two\\nlines"/' "$work/inventory.yml"
+! play >"$work/third.log" || fail "a label of two lines was accepted"
+cmp "$work/hosts.yml" "$work/seoul-1/etc/oneway/hosts.yml" || fail "an invalid file of hosts replaced the valid one"
+sed 's/\(seoul-1\|seoul-2\|paris-1\).example.net: {/\1: {oneway_name: 0123-\1, /; s/seoul-1: {/10.0.0.1: {/; s/oneway_name: 0123-seoul-1, //' "$work/valid.yml" >"$work/inventory.yml"
+play >"$work/fourth.log" || { cat "$work/fourth.log" >&2; fail "names that are an IP address or begin with a number"; }
+grep -q '{name: "10.0.0.1",' "$work/seoul-2/etc/oneway/hosts.yml" || fail "the name of a host that is an IP address"
+cp "$work/valid.yml" "$work/inventory.yml"
+play >"$work/fifth.log" || { cat "$work/fifth.log" >&2; fail "the fifth run failed"; }
 for host in seoul-1 seoul-2 paris-1; do
   chroot "$work/$host" su -s /bin/sh oneway -c 'oneway check-config --paths /etc/oneway/oneway.yml' >"$work/paths" || { cat "$work/paths" >&2; fail "$host: the user oneway cannot use its configuration"; }
   grep -q "^$host-to-" "$work/paths" || grep -q "$host-to-" "$work/paths" || { cat "$work/paths"; fail "$host has no path of the mesh"; }
