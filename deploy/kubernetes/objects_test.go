@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
 )
 
 // schemasFile has the schemas of the kinds that the chart uses, as the API server of the last make deploy-test describes them.
@@ -109,6 +110,31 @@ func TestUnknownFieldsAreNotAsTheServerDescribesThem(t *testing.T) {
 				t.Errorf("%s: a misspelled field at %s: %v", c.kind, at, err)
 			}
 			break
+		}
+	}
+}
+
+// TestEachNameOfAReleaseGivesValidObjects: the longest one, whose paths have names of at most 100 characters, and one that YAML takes for a number.
+func TestEachNameOfAReleaseGivesValidObjects(t *testing.T) {
+	check := schemas(t)
+	for _, release := range []string{strings.Repeat("r", 53), "123"} {
+		text, err := helm("template", release, made.archive, kubeVersion, "--namespace=measure", "--values=testdata/operator.yaml", "--set=replicas=100",
+			"--set-string=priorityClassName=1,serviceAccount.name=2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := decode(t, text)
+		for _, o := range all {
+			if err := check(o); err != nil {
+				t.Errorf("%s: %s %s: %v", release, o.kind(), o.name(), err)
+			}
+		}
+		var hosts []struct{ Name string }
+		if err := yaml.Unmarshal([]byte(filesOf(t, all)["hosts.yml"]), &hosts); err != nil || len(hosts) < 100 {
+			t.Fatal(len(hosts), err)
+		}
+		if name := hosts[98].Name + "-to-" + hosts[99].Name; len(name) > 100 {
+			t.Errorf("the path %s has a name of %d characters", name, len(name))
 		}
 	}
 }

@@ -1,12 +1,13 @@
+{{- /* A path of a mesh has a name of at most 100 characters: those of two of 1,000 agents of a StatefulSet, and "-to-". */ -}}
 {{- define "oneway.name" -}}
 {{- $name := .Release.Name -}}
 {{- if not (contains "oneway" $name) }}{{ $name = printf "%s-oneway" $name }}{{ end -}}
-{{- default $name .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- default $name .Values.fullnameOverride | trunc 44 | trimSuffix "-" -}}
 {{- end }}
 
 {{- define "oneway.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "oneway.labels" -}}
