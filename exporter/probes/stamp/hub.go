@@ -137,21 +137,27 @@ func (h *hub) add(s *session) error {
 	return nil
 }
 
-func (h *hub) remove(s *session) {
+// remove removes s, which has an identifier here.
+func (h *hub) remove(s *session, ssid uint16) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.sessions, s.ssid)
+	delete(h.sessions, ssid)
 	same := slices.DeleteFunc(h.byPeer[s.peer], func(one *session) bool { return one == s })
 	if h.byPeer[s.peer] = same; len(same) == 0 {
 		delete(h.byPeer, s.peer)
 	}
 }
 
-// all appends the current sessions to to.
+// all appends the sessions that send here to to.
 func (h *hub) all(to []*session) []*session {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return slices.AppendSeq(to, maps.Values(h.sessions))
+	for _, s := range h.sessions {
+		if s.hub.Load() == h {
+			to = append(to, s)
+		}
+	}
+	return to
 }
 
 // addressChanges returns the number of changes of this host's addresses so far. It looks for new ones once in a batch, before its first packet is
@@ -318,8 +324,8 @@ func (h *hub) upTo(now time.Duration) time.Duration {
 }
 
 // keep ticks all sessions until ctx ends, and renews the socket. It passes sessions whose port has this age, and that have heard
-// nothing in this time, to unheard, which must not wait for it.
-func (h *hub) keep(ctx context.Context, portAge time.Duration, unheard func([]*session)) {
+// nothing in this time, to unheard, and those that need their former ports no more to settled. Neither must wait for it.
+func (h *hub) keep(ctx context.Context, portAge time.Duration, unheard, settled func([]*session)) {
 	ticker := time.NewTicker(ledger.TickInterval)
 	defer ticker.Stop()
 	var sessions []*session
@@ -334,14 +340,19 @@ func (h *hub) keep(ctx context.Context, portAge time.Duration, unheard func([]*s
 		h.drops.Update(h.conn.Stats().Dropped, now)
 		heard := h.upTo(now)
 		sessions = h.all(sessions[:0])
-		var silent []*session
+		var silent, replied []*session
 		for _, s := range sessions {
 			s.tick(now, heard)
 			if s.report(now, portAge) {
 				silent = append(silent, s)
+			} else if s.settled(now) {
+				replied = append(replied, s)
 			}
 		}
 		clear(sessions)
+		if len(replied) > 0 {
+			settled(replied)
+		}
 		if len(silent) > 0 {
 			unheard(silent)
 		}

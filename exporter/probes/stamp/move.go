@@ -1,6 +1,8 @@
 package stamp
 
 import (
+	"time"
+
 	"oneway.example/exporter/probe"
 )
 
@@ -27,11 +29,13 @@ func (t *Type) move(s *session, env probe.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := s.move(from, to); err != nil {
+	was, err := s.move(from, to)
+	if err != nil {
 		t.releaseLocked(to)
 		return err
 	}
-	t.releaseLocked(from)
+	t.former[s] = append(t.former[s], was)
+	t.forgetLocked(s, len(t.former[s])-mostFormerPorts)
 	s.target.LogPort(to.conn.LocalAddr().Port())
 	return nil
 }
@@ -49,15 +53,61 @@ func (t *Type) higher(key hubKey) hubKey {
 	return next
 }
 
-// move leaves a hub for another one. After an error it stays.
-func (s *session) move(from, to *hub) error {
+// formerPort is a hub that a session has left, and by which identifier it is known there. The hub still receives for it: a reflector that stood
+// still replies to requests from there when it continues, and their loss would be none of the path.
+type formerPort struct {
+	hub  *hub
+	ssid uint16
+}
+
+// mostFormerPorts is how many former ports of a session receive. With mostPortAge this covers the last few minutes.
+const mostFormerPorts = 4
+
+// heardTicks is for how many ticks after the first packet of the peer the former ports receive: what was waiting arrives at once.
+const heardTicks = 3
+
+// move leaves a hub for another one, and returns what it was there. After an error it stays.
+func (s *session) move(from, to *hub) (was formerPort, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from.remove(s)
+	was = formerPort{from, s.ssid}
 	if err := to.add(s); err != nil {
-		_ = from.add(s) // its place is free
-		return err
+		return was, err
 	}
 	s.estimator.card = to.card
-	return nil
+	s.moved = heardTicks
+	return was, nil
+}
+
+// settled reports, once after each move, that packets of the peer arrive again: the former ports are needed no more.
+func (s *session) settled(now time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moved == 0 || s.account.Unheard() >= now-s.portSince {
+		return false
+	}
+	s.moved--
+	return s.moved == 0
+}
+
+// forgetAll ends the use of former ports.
+func (t *Type) forgetAll(settled []*session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range settled {
+		t.forgetLocked(s, len(t.former[s]))
+	}
+}
+
+// forgetLocked ends the use of the n oldest former ports, if n is above zero.
+func (t *Type) forgetLocked(s *session, n int) {
+	ports := t.former[s]
+	for ; n > 0; n-- {
+		ports[0].hub.remove(s, ports[0].ssid)
+		t.releaseLocked(ports[0].hub)
+		ports = ports[1:]
+	}
+	if t.former[s] = ports; len(ports) == 0 {
+		delete(t.former, s)
+	}
 }

@@ -28,7 +28,8 @@ type firewall struct {
 	mu      sync.Mutex
 	flows   map[netip.AddrPort]net.Conn
 	blocked []uint16
-	blocks  int // so many more ports are blocked when they are first seen
+	held    func() // passes what has arrived since hold(true); nil: nothing is held
+	blocks  int    // so many more ports are blocked when they are first seen
 }
 
 func newFirewall(t *testing.T, to string) *firewall {
@@ -69,9 +70,35 @@ func (f *firewall) run(running *sync.WaitGroup) {
 		if err != nil {
 			return
 		}
-		if c := f.flow(running, from); c != nil {
-			_, _ = c.Write(b[:n])
+		pass := func(b []byte) {
+			if c := f.flow(running, from); c != nil {
+				_, _ = c.Write(b)
+			}
 		}
+		f.mu.Lock()
+		before := f.held
+		if before != nil {
+			copied := slices.Clone(b[:n])
+			f.held = func() { before(); pass(copied) }
+		}
+		f.mu.Unlock()
+		if before == nil {
+			pass(b[:n])
+		}
+	}
+}
+
+// hold keeps the packets to the reflector; then it passes them on.
+func (f *firewall) hold(on bool) {
+	f.mu.Lock()
+	held := f.held
+	f.held = nil
+	if on {
+		f.held = func() {}
+	}
+	f.mu.Unlock()
+	if held != nil {
+		held()
 	}
 }
 
@@ -174,10 +201,59 @@ func TestSilentPathTakesAnotherSourcePort(t *testing.T) {
 	if n := strings.Count(out.String(), "sends from another source port"); n != 1 {
 		t.Errorf("%d lines, want 1: %s", n, out.String())
 	}
-	kind.mu.Lock()
-	defer kind.mu.Unlock()
-	if len(kind.hubs) != 2 {
-		t.Errorf("%d sockets are open, want 2", len(kind.hubs))
+	await.That(t, "two sockets", func() bool {
+		kind.mu.Lock()
+		defer kind.mu.Unlock()
+		return len(kind.hubs) == 2
+	})
+}
+
+// TestRepliesToFormerPortsAreReceived: a peer that stands still replies to all that waits when it continues, after the path has
+// taken another source port twice.
+func TestRepliesToFormerPortsAreReceived(t *testing.T) {
+	t.Parallel()
+	b := newTestbed(t, reflector.Options{})
+	f := newFirewall(t, b.peer)
+	kind := NewType()
+	kind.portAge = time.Second
+	o := DefaultOptions()
+	o.Interval, o.LossTimeout = 20*time.Millisecond, 500*time.Millisecond
+	p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	await.That(t, "replies", func() bool { return p.Status().Up })
+	first := p.port()
+	f.hold(true)
+	await.That(t, "another port", func() bool { return p.port() != first })
+	second := p.port()
+	await.That(t, "a third port", func() bool { return p.port() != second })
+	f.hold(false)
+	// The first of them are not outstanding any more.
+	var lost, replied uint64
+	if !await.Within(20*time.Second, func() bool {
+		s := p.session.Load()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		lost, replied = s.account.RoundTripsLost, s.account.AnsweredLate+s.account.Faults().Discarded[ledger.DiscardUnknownSequence]
+		return lost > 0 && replied == lost
+	}) {
+		t.Errorf("%d of %d late replies arrived", replied, lost)
+	}
+	await.That(t, "one socket", func() bool {
+		kind.mu.Lock()
+		defer kind.mu.Unlock()
+		return len(kind.hubs) == 1
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if len(kind.hubs) != 0 {
+		t.Errorf("%d sockets are open after the end", len(kind.hubs))
 	}
 }
 

@@ -45,6 +45,8 @@ type Type struct {
 
 	mu   sync.Mutex
 	hubs map[hubKey]*hub
+	// former are the ports where sessions without replies still receive, the oldest first.
+	former map[*session][]formerPort
 	// lastStart is the last assigned start time (monotonic).
 	lastStart time.Duration
 	// newest are the options of the newest path.
@@ -91,7 +93,9 @@ func openCard(name string, log *slog.Logger) (card, error) {
 }
 
 // NewType makes the type for the registry, without an open socket.
-func NewType() *Type { return &Type{openCard: openCard, portAge: portAge, hubs: map[hubKey]*hub{}} }
+func NewType() *Type {
+	return &Type{openCard: openCard, portAge: portAge, hubs: map[hubKey]*hub{}, former: map[*session][]formerPort{}}
+}
 
 // Name is "stamp".
 func (*Type) Name() string { return "stamp" }
@@ -176,7 +180,7 @@ func (t *Type) acquireLocked(key hubKey, env probe.Env) (*hub, error) {
 		}
 	})
 	running.Go(func() {
-		h.keep(ctx, t.portAge, func(silent []*session) { go t.moveAll(silent, env) }) // a move may end this hub
+		h.keep(ctx, t.portAge, func(silent []*session) { go t.moveAll(silent, env) }, func(settled []*session) { go t.forgetAll(settled) }) // each may end this hub
 	})
 	unhook := env.Pacer.AddFlusher(h.flush)
 	h.users, h.stop = 1, func() {
@@ -208,8 +212,9 @@ func (t *Type) leave(s *session) {
 	t.mu.Lock()
 	s.left = true
 	h := s.hub.Load()
+	t.forgetLocked(s, len(t.former[s]))
 	t.mu.Unlock()
-	h.remove(s)
+	h.remove(s, s.ssid)
 	s.end()
 	t.release(h)
 }
