@@ -98,6 +98,8 @@ type Result struct {
 	// sender's, of Lags bytes for which both are known within lagError. Without Lags it is undefined.
 	Lag  time.Duration
 	Lags int
+	// Disproved: a byte had arrived before it was sent, beyond the error bound of its delay. One of the clocks is wrong.
+	Disproved bool
 }
 
 // lagError is the largest error of the time from an arrival to that of the acknowledgment, without the clocks.
@@ -173,6 +175,7 @@ func (r *Result) classify(one *Sample, s *tcpstamp.Sent, at *tcpstamp.Received, 
 		one.Class = Clocks
 		return
 	}
+	r.Disproved = r.Disproved || latest < -errors
 	// A byte does not arrive before it is sent: a reader that was too slow does not make its delay negative.
 	early := min(at.Early, max(0, bound.Sum(errors, max(0, latest))))
 	one.Value, one.Bound = latest-early/2, bound.Sum(errors, early-early/2)

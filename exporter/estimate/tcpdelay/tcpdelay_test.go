@@ -39,6 +39,9 @@ func TestEvaluateClassifiesEachByte(t *testing.T) {
 		},
 	}
 	r := Evaluate([]Flow{f}, Errors{Clocks: sample.Bound{Error: ms, Reason: sample.OK}, Stamps: 100 * time.Microsecond})
+	if r.Disproved {
+		t.Error("no byte arrived before it was sent")
+	}
 	want := []Sample{
 		{0, g, at(10 * ms), 30 * ms, 1100 * time.Microsecond, Delay},
 		{0, 2 * g, at(20 * ms), 240 * ms, 1100 * time.Microsecond, Retransmitted},
@@ -93,8 +96,8 @@ func TestEarlyArrivalIsNotBeforeTheTransmission(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// A negative delay beyond the errors is a fault of a clock, and stays.
-	if s := r.Samples[1]; s.Value != -6*ms || s.Bound != 3*ms {
-		t.Errorf("%+v", s)
+	if s := r.Samples[1]; s.Value != -6*ms || s.Bound != 3*ms || !r.Disproved {
+		t.Errorf("%+v, disproved %v", s, r.Disproved)
 	}
 }
 

@@ -55,6 +55,11 @@ func Keep(p *record.Packet) Packet {
 	return k
 }
 
+// ClocksApart reports whether the packet proves that one of the clocks is wrong.
+func (k *Packet) ClocksApart() bool {
+	return k.delays[sample.Forward].reason == sample.ClocksApart || k.delays[sample.Reverse].reason == sample.ClocksApart
+}
+
 // Span is a time, its ends included.
 type Span struct{ From, To instant.Time }
 

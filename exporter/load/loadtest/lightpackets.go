@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/endclock"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
 )
@@ -35,6 +36,7 @@ const (
 // the result has the reason. It is nil if they are not configured.
 type lightPackets struct {
 	env      probe.Env
+	clocks   *endclock.Proof
 	light    probe.LightOptions
 	longest  time.Duration // most time of sending
 	off      string        // why there are none
@@ -50,14 +52,14 @@ type lightPackets struct {
 	loads []working.Load
 }
 
-// newLightPackets returns the packets of an attempt.
-func (r *runner) newLightPackets() *lightPackets {
+// newLightPackets returns the packets of an attempt. They tell clocks if one of the clocks is wrong.
+func (r *runner) newLightPackets(clocks *endclock.Proof) *lightPackets {
 	a, ok := r.test.(Accompanied)
 	if !ok || r.env.Light == nil || a.LightPackets().Interval == 0 {
 		return nil
 	}
 	o := a.LightPackets()
-	b := &lightPackets{env: r.env, longest: min(r.timeout(), r.usualTimeout()) + IdleTime, light: probe.LightOptions{
+	b := &lightPackets{env: r.env, clocks: clocks, longest: min(r.timeout(), r.usualTimeout()) + IdleTime, light: probe.LightOptions{
 		Target: r.target, DSCP: o.DSCP, Interval: o.Interval, LossTimeout: min(o.LossTimeout, maxLossTimeout),
 	}}
 	b.light.Interval = max(b.light.Interval, b.longest/maxPackets)
@@ -176,7 +178,11 @@ func (b *lightPackets) keep() {
 			if p := &some[i]; p.Outcome != record.Lost {
 				b.replied = max(b.replied, int64(p.ReverseSeq)+1)
 			}
-			b.packets = append(b.packets, working.Keep(&some[i]))
+			kept := working.Keep(&some[i])
+			if kept.ClocksApart() {
+				b.clocks.Find()
+			}
+			b.packets = append(b.packets, kept)
 		}
 		if n < len(some) {
 			return

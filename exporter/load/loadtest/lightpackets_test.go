@@ -54,6 +54,7 @@ func (k *burdenKind) Perform(ctx context.Context, s *udptraffic.Session, r *load
 type fakeLight struct {
 	err     error
 	silent  bool
+	early   time.Duration // what the remote clock is behind
 	from    time.Duration
 	options probe.LightOptions
 	sent    int64
@@ -78,7 +79,8 @@ func (f *fakeLight) begin(ctx context.Context, env probe.Env, o probe.LightOptio
 			if f.from > 0 && due.Sub(begin) > f.from {
 				forward = 110 * time.Millisecond
 			}
-			p.T1, p.T2, p.T3, p.T4 = stamp(now), stamp(now.Add(forward)), stamp(now.Add(forward)), stamp(now.Add(forward+10*time.Millisecond))
+			forward -= f.early
+			p.T1, p.T2, p.T3, p.T4 = stamp(now), stamp(now.Add(forward)), stamp(now.Add(forward)), stamp(now.Add(forward+f.early+10*time.Millisecond))
 			p.Forward = sample.Delay{Value: forward, Bound: time.Millisecond, Reason: sample.OK}
 			p.Reverse = sample.Delay{Value: 10 * time.Millisecond, Bound: time.Millisecond, Reason: sample.OK}
 			if s.sent++; !f.silent {
@@ -248,5 +250,29 @@ func TestFailedRunEndsItsPackets(t *testing.T) {
 	}
 	if want := "the run ended before a reply to its packets"; out.Working.Reason != want { // which says nothing of the path
 		t.Errorf("%q, want %q", out.Working.Reason, want)
+	}
+}
+
+// disprovedKind keeps its transfer.
+type disprovedKind struct {
+	burdenKind
+	transfer *udptraffic.Transfer
+}
+
+func (k *disprovedKind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) (err error) {
+	r.Body = 1
+	k.transfer, err = s.Transfer(ctx, sample.Forward, s.Plan(stream.Segment{PayloadBytes: 100, Interval: 20 * time.Millisecond, Burst: 1, Bursts: 50}), nil)
+	return err
+}
+
+// A light packet that arrives before it is sent disproves the clocks for the load, too, whose delays may all be too large.
+func TestLightPacketsDisproveTheClocksOfTheLoad(t *testing.T) {
+	t.Parallel()
+	for early, want := range map[time.Duration]sample.Reason{0: sample.OK, time.Second: sample.ClocksApart} {
+		k := &disprovedKind{}
+		out, _ := withLightPackets(t, k, &fakeLight{early: early}, nil)
+		if out.Result != loadtest.Completed || k.transfer.Bound().Reason != want {
+			t.Errorf("%v: %s, %s, want %s", early, out.Result, k.transfer.Bound().Reason, want)
+		}
 	}
 }

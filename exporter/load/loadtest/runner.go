@@ -21,6 +21,7 @@ import (
 	"oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
+	"oneway.example/exporter/probe/endclock"
 	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/quota"
 	"oneway.example/exporter/probe/report"
@@ -141,9 +142,10 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 	if !r.calendar.Open(time.Now()) {
 		return r.outcome(run, &Failure{Reason: runreason.WindowClosed, Err: errors.New("the run waited for the link until the time of " + windowsKey + " had passed")}), 0, nil
 	}
+	clocks := &endclock.Proof{}
 	a := &Attempt{
 		Run: run.ID, Bytes: r.test.Bytes(r.links.Usage(r.link).Left), Timeout: r.timeout(), Env: r.env, Target: r.target, Log: r.log, Phase: r.setPhase, Progress: r.follow,
-		light: r.newLightPackets(),
+		Clocks: clocks, light: r.newLightPackets(clocks),
 	}
 	reservation, err := r.reserve(lease, a)
 	if err != nil {

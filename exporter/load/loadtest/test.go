@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/endclock"
 )
 
 // Test is a load test of one path: its limits, its sessions and its metrics. A Prober calls it from one goroutine.
@@ -111,6 +112,8 @@ type Attempt struct {
 	// Phase reports the present step in a few words, Progress how much of the traffic is done.
 	Phase    func(string)
 	Progress func(Progress)
+	// Clocks is whether traffic of the attempt has proven a clock wrong; the light packets find it, too.
+	Clocks *endclock.Proof
 
 	light *lightPackets
 }

@@ -38,7 +38,7 @@ func TestImpossibleTimesOfAnEndGiveNoImpossibleDurations(t *testing.T) {
 		if tcpstamp.CheckSent(from.Sent, from.Payload) != nil || tcpstamp.CheckAcks(from.Acks, from.Payload) != nil {
 			continue
 		}
-		d := evaluateStamps(r)
+		d := evaluateStamps(r, nil)
 		if _, err := json.Marshal(d); err != nil {
 			t.Fatal(err)
 		}

@@ -98,10 +98,11 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 	p := &performing{k, s, r, make([]*tcptraffic.Result, len(r.Directions)), others}
 	r.Body = res
 	defer func() {
+		checkClocks(p.results, s.Clocks())
 		for _, t := range p.results {
 			if t != nil {
 				d := Evaluate(t, &k.opts, s.Remote().Addr().Is6())
-				d.stamps(t, res.udpRoundTrip())
+				d.stamps(t, res.udpRoundTrip(), s.Clocks())
 				if d.Delay != nil {
 					s.RecordDelays(t.Plan.Direction, d.Delay.Begin, d.Delay.all)
 				}
@@ -112,6 +113,7 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			}
 		}
 		judgeTogether(res.Directions)
+		noteClocks(r, p.results, s.Clocks())
 		for _, d := range res.Directions {
 			r.Summary = append(r.Summary, d.summary()...)
 			d.note(r)

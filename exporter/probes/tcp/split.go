@@ -99,8 +99,8 @@ func newHandshake(h *tcpstamp.Handshake, client bool) *Handshake {
 }
 
 // newSplit judges the connections of a transfer: by the evidence of all flows, and the handshake of the first.
-func newSplit(t *tcptraffic.Result, r *tcpdelay.Result, synchronized bool, udp time.Duration) *Split {
-	e := tcpdelay.Evidence{Tested: r.Tested, Early: r.Early, Lead: r.Lead, Synchronized: synchronized, UDPRoundTrip: udp}
+func newSplit(t *tcptraffic.Result, r *tcpdelay.Result, clocks sample.Bound, udp time.Duration) *Split {
+	e := tcpdelay.Evidence{Tested: r.Tested, Early: r.Early, Lead: r.Lead, Synchronized: clocks.Reason == sample.OK, UDPRoundTrip: udp}
 	e.Stamped = len(r.Samples) - r.Counts[tcpdelay.NoStamp]
 	if len(r.Acked) > 0 {
 		e.TCPRoundTrip = r.Acked[0]
@@ -118,7 +118,7 @@ func newSplit(t *tcptraffic.Result, r *tcpdelay.Result, synchronized bool, udp t
 		e.Client, e.Server = seen(client), seen(server)
 	}
 	s := &Split{evidence: e, Tested: e.Tested, Early: e.Early, SYN: e.Identity().String(), Client: newHandshake(e.Client, true), Server: newHandshake(e.Server, false)}
-	s.lag, s.lagKnown, s.shared, s.clocks, s.begin, s.took = r.Lag, r.Lags >= tcpdelay.LeastLags, t.SharedClock, t.Bound(), t.Begin, t.Plan.Duration
+	s.lag, s.lagKnown, s.shared, s.clocks, s.begin, s.took = r.Lag, r.Lags >= tcpdelay.LeastLags, t.SharedClock, clocks, t.Begin, t.Plan.Duration
 	if e.Early > 0 {
 		s.Lead = new(e.Lead.Seconds())
 	}

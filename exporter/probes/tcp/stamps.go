@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
+	"oneway.example/exporter/probe/endclock"
 )
 
 // Delay is the one-way delay of sampled bytes of the streams of a direction, by timestamps of the kernels of both ends. All
@@ -80,25 +81,52 @@ func quantiles(ascending []time.Duration, ranks []string) map[string]float64 {
 	return all
 }
 
-// stamps evaluates the timestamps of a transfer; udp is the round trip of UDP packets, 0: unknown.
-func (d *Direction) stamps(t *tcptraffic.Result, udp time.Duration) {
+// stamps evaluates the timestamps of a transfer; udp is the round trip of UDP packets, 0: unknown; clocks is whether the run has proven a
+// clock wrong.
+func (d *Direction) stamps(t *tcptraffic.Result, udp time.Duration, clocks *endclock.Proof) {
 	if !t.Plan.Stamps {
 		return
 	}
-	kernel := sample.Stamp{At: 1, Origin: sample.Kernel}
-	errs := tcpdelay.Errors{Clocks: t.Bound(), Stamps: t.Ends.StampError(t.Plan.Direction, kernel, kernel)}
-	flows := make([]tcpdelay.Flow, len(t.Sender))
-	for i := range t.Sender {
-		flows[i] = tcpdelay.Flow{Sent: t.Sender[i].Sent, Received: t.Receiver[i].Received, Acks: t.Sender[i].Acks}
-	}
-	r := tcpdelay.Evaluate(flows, errs)
+	r, flows, both := joined(t, clocks)
 	if len(r.Samples) > 0 {
 		d.Delay = newDelay(r)
 	}
 	if one := tcpdelay.Acks(flows...); len(one.Times) > 0 {
 		d.Acks = newAcks(one)
 	}
-	d.Split = newSplit(t, r, errs.Clocks.Reason == sample.OK, udp)
+	d.Split = newSplit(t, r, both, udp)
+}
+
+// joined evaluates the flows of a transfer, with the error bound of both clocks.
+func joined(t *tcptraffic.Result, clocks *endclock.Proof) (*tcpdelay.Result, []tcpdelay.Flow, sample.Bound) {
+	kernel := sample.Stamp{At: 1, Origin: sample.Kernel}
+	errs := tcpdelay.Errors{Clocks: clocks.Judge(t.Bound()), Stamps: t.Ends.StampError(t.Plan.Direction, kernel, kernel)}
+	flows := make([]tcpdelay.Flow, len(t.Sender))
+	for i := range t.Sender {
+		flows[i] = tcpdelay.Flow{Sent: t.Sender[i].Sent, Received: t.Receiver[i].Received, Acks: t.Sender[i].Acks}
+	}
+	return tcpdelay.Evaluate(flows, errs), flows, errs.Clocks
+}
+
+// checkClocks finds out whether a byte of one of the transfers arrived before it was sent: then no delay of any of them is valid.
+func checkClocks(all []*tcptraffic.Result, clocks *endclock.Proof) {
+	for _, t := range all {
+		if t != nil && t.Plan.Stamps {
+			if r, _, _ := joined(t, clocks); r.Disproved {
+				clocks.Find()
+			}
+		}
+	}
+}
+
+// noteClocks notes that no delay of TCP data is valid, as a clock is wrong.
+func noteClocks(r *loadtest.Run, all []*tcptraffic.Result, clocks *endclock.Proof) {
+	for _, t := range all {
+		if t != nil && t.Plan.Stamps && clocks.Found() {
+			r.Note("the delay of TCP data is unknown: " + sample.InWords(sample.ClocksApart.String()))
+			return
+		}
+	}
 }
 
 func newDelay(r *tcpdelay.Result) *Delay {

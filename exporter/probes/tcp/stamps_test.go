@@ -43,15 +43,15 @@ func stamped(acked time.Duration) *tcptraffic.Result {
 	return r
 }
 
-func evaluateStamps(r *tcptraffic.Result) *Direction {
+func evaluateStamps(r *tcptraffic.Result, clocks *endclock.Proof) *Direction {
 	d := evaluated(r, time.Second)
-	d.stamps(r, 0)
+	d.stamps(r, 0, clocks)
 	judgeTogether([]*Direction{d})
 	return d
 }
 
 func TestDelayOfTCPDataIsThatOfBytesSentOnce(t *testing.T) {
-	d := evaluateStamps(stamped(40 * ms))
+	d := evaluateStamps(stamped(40*ms), nil)
 	if d.Delay == nil || d.Acks == nil || d.Split == nil {
 		t.Fatalf("%+v", d)
 	}
@@ -80,7 +80,7 @@ func TestDelayOfTCPDataIsThatOfBytesSentOnce(t *testing.T) {
 }
 
 func TestBytesAcknowledgedBeforeTheyArriveAreSplitTCP(t *testing.T) {
-	d := evaluateStamps(stamped(5 * ms))
+	d := evaluateStamps(stamped(5*ms), nil)
 	if d.Split.State != "yes" || d.Split.Lead == nil || *d.Split.Lead < 0.013 {
 		t.Fatalf("split %+v", d.Split)
 	}
@@ -104,7 +104,7 @@ func TestWithoutClocksNoByteHasADelay(t *testing.T) {
 	r := stamped(5 * ms)
 	r.SharedClock = false
 	r.Remote.Before.Reason = sample.LocalUnsynchronized.String()
-	d := evaluateStamps(r)
+	d := evaluateStamps(r, nil)
 	if d.Delay.Samples["delay"] != 0 || d.Delay.Bound != nil || len(d.Delay.Rows) != 0 || d.Split.State != "cannot tell" {
 		t.Errorf("%+v %+v", d.Delay, d.Split)
 	}
@@ -112,7 +112,7 @@ func TestWithoutClocksNoByteHasADelay(t *testing.T) {
 
 func TestStampsAreDrawn(t *testing.T) {
 	names := map[string]bool{}
-	for _, one := range (&Result{Directions: []*Direction{evaluateStamps(stamped(40 * ms))}}).Drawings() {
+	for _, one := range (&Result{Directions: []*Direction{evaluateStamps(stamped(40*ms), nil)}}).Drawings() {
 		names[one.Direction+": "+one.Title] = true
 	}
 	for _, want := range []string{"forward: one-way delay of TCP data", "forward: share of sampled bytes by one-way delay", "forward: time between acknowledgments"} {
@@ -128,7 +128,7 @@ func TestWithTooManyWithheldBytesThereIsNoQuantile(t *testing.T) {
 		for i := range r.Receiver[0].Received {
 			r.Receiver[0].Received[i].Reordered = i%every == 0
 		}
-		d := evaluateStamps(r)
+		d := evaluateStamps(r, nil)
 		text := ""
 		for _, line := range d.stampLines(func(quantity string, numbers ...report.Number) probe.Result {
 			return probe.Result{Quantity: quantity, Numbers: numbers}
@@ -176,8 +176,41 @@ func TestRowsOfTCPDataAreInTheOrderOfTheirTimes(t *testing.T) {
 			*time = time.Add(later)
 		}
 	}
-	rows := evaluateStamps(r).Delay.Rows
+	rows := evaluateStamps(r, nil).Delay.Rows
 	if !slices.IsSortedFunc(rows, func(a, b byteRow) int { return cmp.Compare(a[record.ByteSent], b[record.ByteSent]) }) || len(rows) == 0 {
 		t.Errorf("%d rows are not in order", len(rows))
+	}
+}
+
+// A byte that arrives before it is sent proves that a clock is wrong: the delays of the other direction, which are too large, are as
+// wrong, and so is the order of arrivals and acknowledgments.
+func TestClocksDisprovedInOneDirectionGiveNoDelayOfTCPDataInTheOther(t *testing.T) {
+	for wrong, known := range map[time.Duration]bool{0: true, time.Second: false} {
+		clocks := &endclock.Proof{}
+		var all []*tcptraffic.Result
+		for d, by := range map[sample.Direction]time.Duration{sample.Forward: -wrong, sample.Reverse: wrong} {
+			r := stamped(40 * ms)
+			r.Plan.Direction, r.SharedClock = d, false
+			ok := endclock.State{Bound: ms / 10, Reason: sample.OK.String()}
+			r.Local = endclock.Span{Before: ok, After: ok, Largest: ok.Bound}
+			r.Remote = r.Local
+			for i := range r.Receiver[0].Received {
+				one := &r.Receiver[0].Received[i]
+				one.At, one.NotBefore, one.Read = one.At.Add(by), one.NotBefore.Add(by), one.Read.Add(by)
+			}
+			all = append(all, r)
+		}
+		checkClocks(all, clocks)
+		run := &loadtest.Run{}
+		noteClocks(run, all, clocks)
+		if noted := len(run.Notes) == 1; noted == known {
+			t.Errorf("%v: notes %q", wrong, run.Notes)
+		}
+		for _, r := range all {
+			d := evaluateStamps(r, clocks)
+			if got := len(d.Delay.Quantiles) > 0; got != known || !known && d.Split.State == "yes" {
+				t.Errorf("%v, %v: quantiles %v, split %s", wrong, r.Plan.Direction, d.Delay.Quantiles, d.Split.State)
+			}
+		}
 	}
 }

@@ -48,7 +48,7 @@ func (l Local) Connect(ctx context.Context, d *loadsession.Conn) (*Session, erro
 		client: d.Client, from: d.Options.From(d.Client.Remote().Addr()), dscp: d.Options.DSCP,
 		limits: d.Client.Welcome().Limits, pending: map[uint16]*pending{},
 		clock: d.Env.Clock, recorder: d.Env.Recorder, path: d.Target.Path, probe: d.Target.Probe, run: d.Run,
-		announced: d.Announced, loaded: d.Loaded, progress: d.Progress, other: l.Other,
+		announced: d.Announced, loaded: d.Loaded, progress: d.Progress, clocks: d.Clocks, other: l.Other,
 	}
 	s.open, s.end = context.WithCancelCause(context.Background())
 	o := d.Open()
@@ -78,6 +78,7 @@ type Session struct {
 	announced int64
 	clock     clock.Monitor
 	ends      bound.Ends // errors of timestamps
+	clocks    *endclock.Proof
 	// sharedClock: both ends read one clock (package hostid).
 	sharedClock bool
 	loaded      func(d sample.Direction, from, to instant.Time) // as in loadtest.Attempt
@@ -104,6 +105,9 @@ type Session struct {
 	since   time.Time
 	planned time.Duration
 }
+
+// Clocks is whether traffic of the run has proven a clock wrong; nil: nobody knows.
+func (s *Session) Clocks() *endclock.Proof { return s.clocks }
 
 // pending is a transfer whose end the load server has not reported; it remains if the client has given up. replies
 // has one place for each message.

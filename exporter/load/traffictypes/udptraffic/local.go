@@ -116,7 +116,7 @@ func sessionOptions(ctx context.Context, d *loadsession.Conn, c *Client, remote 
 	return SessionOptions{
 		IPv6: remote.Addr().Is6(), DSCP: uint8(d.Options.DSCP), NoChecksum: !d.Options.Checksum,
 		Limits: c.Welcome().Limits, Remote: remote, Memory: memlimit.Process(),
-		Loaded: d.Loaded, Progress: d.Progress, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Run,
+		Loaded: d.Loaded, Progress: d.Progress, Clocks: d.Clocks, Rows: d.Env.Recorder.Rows(), Path: d.Target.Path, Probe: d.Target.Probe, Run: d.Run,
 		SharedClock: c.Reply.Here(), Local: endclock.LocalStamps(ctx, d.Env.Calibration, d.Options.LocalAddr(), remote, d.Log),
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadtesttest"
+	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe/endclock"
 )
@@ -143,6 +144,34 @@ func TestDisprovedClocksGiveNoDelay(t *testing.T) {
 		}}, udptraffic.SessionOptions{})
 		if got := transferOf(t, s, 50); got.Bound().Reason != want || got.Delay(0).Reason != want {
 			t.Errorf("%v: %s, delay %+v, want %s", wrong, got.Bound().Reason, got.Delay(0), want)
+		}
+	}
+}
+
+// The other direction cannot prove it: its delays are too large. Traffic beside the session may know it as well.
+func TestClocksDisprovedInOneTransferGiveNoDelayInTheNext(t *testing.T) {
+	good := loadtesttest.GoodClock()
+	for name, beside := range map[string]bool{"this session": false, "traffic beside it": true} {
+		clocks := &endclock.Proof{}
+		s := udptraffic.NewSession(&loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(d sample.Direction, c *udptraffic.CarrierResult) error {
+			c.Local, c.Remote = good, good
+			wrong := 20 * time.Millisecond
+			if d == sample.Forward {
+				wrong = -wrong
+			}
+			for i := range c.Received.Packets {
+				c.Received.Packets[i].Stamp.At = c.Received.Packets[i].Stamp.At.Add(wrong)
+			}
+			return nil
+		}}, udptraffic.SessionOptions{Clocks: clocks})
+		if beside {
+			clocks.Find()
+		} else if first := transferOf(t, s, 50); first.Bound().Reason != sample.ClocksApart {
+			t.Fatalf("%s: %s", name, first.Bound().Reason)
+		}
+		next, err := s.Transfer(t.Context(), sample.Reverse, s.Plan(stream.Segment{PayloadBytes: 100, Interval: time.Millisecond, Burst: 1, Bursts: 50}), nil)
+		if err != nil || next.Bound().Reason != sample.ClocksApart || next.Delay(0).Reason != sample.ClocksApart {
+			t.Errorf("%s: %v, %s, delay %+v", name, err, next.Bound().Reason, next.Delay(0))
 		}
 	}
 }

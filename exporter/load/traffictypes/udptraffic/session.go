@@ -65,6 +65,8 @@ type SessionOptions struct {
 	// Loaded receives the times of load (loadtest.Attempt), Progress how much of the traffic is done; nil: nobody does.
 	Loaded   func(d sample.Direction, from, to instant.Time)
 	Progress func(loadtest.Progress)
+	// Clocks is whether traffic of the run has proven a clock wrong. Without it the transfers do not know of one another.
+	Clocks *endclock.Proof
 	// Rows receives the rows of each transfer that has ended, labeled Path, Probe and Run; nil: none.
 	Rows             *record.Stream[record.Rows]
 	Path, Probe, Run string
@@ -174,8 +176,10 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
 	t.bound = endclock.Bound(t.Local, t.Remote, t.SharedClock)
 	if t.disproved() {
+		s.opts.Clocks.Find()
 		t.bound = sample.Bound{Reason: sample.ClocksApart}
 	}
+	t.bound = s.opts.Clocks.Judge(t.bound)
 	s.record(t)
 	if from, to := t.loaded(); s.opts.Loaded != nil && from != 0 {
 		s.opts.Loaded(d, from, to)
