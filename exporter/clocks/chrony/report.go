@@ -14,8 +14,10 @@ import (
 	"oneway.example/exporter/core/instant"
 )
 
-// Values of tracking for an unsynchronized clock.
+// Values of tracking.
 const (
+	leapInsert         = 1
+	leapDelete         = 2
 	leapUnsynchronized = 3
 	maxStratum         = 16
 	refIDLocal         = 0x7f7f0101 // 127.127.1.1: chronyd's local mode

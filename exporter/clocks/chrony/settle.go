@@ -15,6 +15,10 @@ const (
 	ownStep = 500 * time.Millisecond
 )
 
+// leapUpdates is the number of updates that must not find an announced leap second, so that its source has inserted it, too: the first
+// one may not see a step at all.
+const leapUpdates = 4
+
 // maxSamples is the number of updates in chronyd's regression (sourcestats.c, MAX_SAMPLES): after as many none is from
 // before the step.
 const maxSamples = 64
@@ -33,6 +37,9 @@ const maxSamples = 64
 //
 // No wait is needed if chronyd itself stepped the clock, which is detected in one of two ways: it moved its reference time
 // together with the clock (`chronyc makestep`), or it has just had an update whose offset is the step.
+//
+// An announced leap second is inserted by the kernel, as chronyd has asked for, and chronyd is not told (reference.c,
+// leap_start_timeout). Its source has inserted it as well, so that no update finds it: a few that find nothing suffice.
 type settler struct {
 	last    *report // the last reply; nil: none yet
 	steps   uint64  // up to which chronyd has settled
@@ -46,6 +53,7 @@ type account struct {
 	correction float64 // seconds
 	ambiguous  float64 // offset of an update that may have been before or after the step
 	before     float64 // chronyd's bound before the step
+	leap       float64 // an announced leap second, in seconds; 0: none
 	updates    int
 }
 
@@ -53,7 +61,8 @@ type account struct {
 func (a *account) settled(r *report) bool {
 	tolerance := a.before + r.uncertainty()
 	return a.updates > 0 && (!a.reported || a.updates >= maxSamples ||
-		math.Abs(a.correction) <= tolerance || math.Abs(a.correction-a.ambiguous) <= tolerance)
+		math.Abs(a.correction) <= tolerance || math.Abs(a.correction-a.ambiguous) <= tolerance ||
+		a.leap != 0 && a.updates >= leapUpdates && math.Abs(a.correction-a.leap) <= tolerance)
 }
 
 // reply handles a reply. It returns the count of steps up to which chronyd has settled.
@@ -107,11 +116,26 @@ func (s *settler) stepped(c clock.Check, previous, r *report) {
 		a.correction -= r.lastOffset
 	case movedAlong(previous, r):
 	default:
-		a.correction += (r.era - previous.era).Seconds()
+		step := (r.era - previous.era).Seconds()
+		if a.leap = 0; settled && isLeapSecond(previous, r, c) {
+			a.leap = step
+		}
+		a.correction += step
 		if updated(previous, r) {
 			a.ambiguous = r.lastOffset
 		}
 	}
+}
+
+// leapDistance is the largest time between midnight and a leap second: it is detected within a second, when the clock is at the second
+// before midnight (insertion) or after it.
+const leapDistance = 3 * time.Second
+
+// isLeapSecond reports whether the step is a leap second that chronyd has announced.
+func isLeapSecond(before, after *report, c clock.Check) bool {
+	step := map[uint16]time.Duration{leapInsert: -time.Second, leapDelete: time.Second}[before.leap]
+	wall := (c.SteppedAt + after.era) % (24 * time.Hour)
+	return step != 0 && (after.era-before.era-step).Abs() <= time.Millisecond && min(wall, 24*time.Hour-wall) <= leapDistance
 }
 
 // updated reports whether there was an update between the two replies.

@@ -145,3 +145,56 @@ func TestSettlerWaitsUntilARealChronydHasFoundTheStep(t *testing.T) {
 		}
 	}
 }
+
+// The kernel inserts an announced leap second without a word to chronyd: its reference time stays, and its updates find nothing, as
+// the source has inserted it as well. If the source has not, the updates find it.
+func TestAnnouncedLeapSecondIsOverAfterSomeUpdates(t *testing.T) {
+	midnight := instant.FromUnix(1_798_761_600, 0) // 2027-01-01
+	for name, c := range map[string]struct {
+		leap    uint16
+		step    time.Duration
+		at      instant.Time
+		found   []float64 // by the updates after it
+		settled int       // by this number of updates; 0: not by these
+	}{
+		"insertion":                 {1, -time.Second, midnight.Add(-900 * time.Millisecond), []float64{1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, 4},
+		"deletion":                  {2, time.Second, midnight.Add(100 * time.Millisecond), []float64{1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, 4},
+		"the source has none":       {1, -time.Second, midnight.Add(-900 * time.Millisecond), []float64{1e-6, -0.6, -0.3, -0.09, -0.005, -0.004, -0.0009}, 7},
+		"not announced":             {0, -time.Second, midnight.Add(-900 * time.Millisecond), []float64{1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, 0},
+		"by another program":        {1, -time.Second, midnight.Add(-time.Hour), []float64{1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, 0},
+		"in the opposite direction": {2, -time.Second, midnight.Add(-900 * time.Millisecond), []float64{1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, 0},
+	} {
+		var s settler
+		era := time.Duration(midnight.Add(-time.Hour)) // REALTIME minus MONOTONIC before the step
+		stepped := time.Duration(c.at) - era - c.step  // on the monotonic clock
+		update := time.Duration(c.at) - era - c.step - 8*time.Second
+		reply := func(after time.Duration, steps uint64, last float64) uint64 {
+			e, leap := era, c.leap
+			if steps > 0 {
+				e += c.step
+			}
+			if after > 3*time.Second {
+				leap = 0
+			}
+			at := stepped + after
+			check := clock.Check{Steps: steps, Now: clock.Reading{Mono: at, Wall: instant.Time(at + e)}}
+			if steps > 0 {
+				check.SteppedAt = stepped
+			}
+			return s.reply(check, &report{at: at, updated: instant.Time(update + era), era: e, steps: steps, leap: leap, lastOffset: last, dispersion: 3e-5, delay: 1e-4})
+		}
+		reply(-time.Second, 0, 1e-6)
+		got := 0
+		reply(time.Second, 1, 1e-6)
+		for i, last := range c.found {
+			after := time.Duration(8+16*i) * time.Second
+			update = stepped + after + c.step
+			if reply(after+time.Second, 1, last) == 1 && got == 0 {
+				got = i + 1
+			}
+		}
+		if got != c.settled {
+			t.Errorf("%s: settled after %d updates, want %d", name, got, c.settled)
+		}
+	}
+}

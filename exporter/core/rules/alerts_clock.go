@@ -94,7 +94,7 @@ either, and OnewayClockErrorTooLarge is silent.`,
 			Severity: Warning, Component: Clock,
 			Summary: "The clock of {{ $labels.instance }} was stepped",
 			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} was stepped {{ if eq $value 1.0 }}once{{ else }}{{ $value }} times{{ end }} in the last 15 minutes" +
-				lookup(metric.ClockState.Name+sameClock+" == 1", " (state now {{ .Labels.state }})") + ". No delay was reported until it had settled; either the daemon had lost the clock, or another program sets it, too.",
+				lookup(metric.ClockState.Name+sameClock+" == 1", " (state now {{ .Labels.state }})") + ". No delay was reported until it had settled; the daemon had lost the clock, another program sets it, too, or the kernel inserted a leap second (1 s at midnight UTC).",
 		},
 	}
 	ClockHoldover = Rule{
