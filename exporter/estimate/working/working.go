@@ -193,6 +193,9 @@ func Shown(parts []Part, i int, d sample.Direction) bool {
 // Evaluate returns the parts that have packets: idle is the time before the loads. It sorts the packets.
 func Evaluate(packets []Packet, idle Span, loads []Load) (parts []Part) {
 	packets = unique(packets)
+	if slices.ContainsFunc(packets, func(p Packet) bool { return p.ClocksApart() }) {
+		Disprove(packets)
+	}
 	outcomes := judge(packets)
 	loaded := spansOf(loads)
 	in := map[Loaded][]int{}
@@ -207,6 +210,18 @@ func Evaluate(packets []Packet, idle Span, loads []Load) (parts []Part) {
 		}
 	}
 	return parts
+}
+
+// Disprove makes all delays invalid: one packet, or other traffic of the run, has proven a clock wrong, and whether a delay is negative
+// depends on the queue, too, not on the clocks alone. Since when the clock is wrong is not known.
+func Disprove(packets []Packet) {
+	for i := range packets {
+		for d := range packets[i].delays {
+			if one := &packets[i].delays[d]; one.reason == sample.OK {
+				one.reason = sample.ClocksApart
+			}
+		}
+	}
 }
 
 // spans are in order and do not overlap.

@@ -378,3 +378,28 @@ func TestDelaysOfLostRepliesAreUnknown(t *testing.T) {
 		}
 	}
 }
+
+// The queue of the load makes the delays of a clock that is behind positive again: the idle link has proven it wrong. One packet suffices.
+func TestClocksDisprovedOnTheIdleLinkGiveNoDelayUnderLoad(t *testing.T) {
+	const wrong = 25 * ms
+	for _, negative := range []int{20, 1} {
+		var p path
+		for i := range 40 {
+			forward := 20 * ms
+			if i >= negative {
+				forward = 120 * ms
+			}
+			p.send(time.Duration(i)*50*ms, forward-wrong, 10*ms+wrong, false, false)
+		}
+		for _, part := range Evaluate(p.all, span(0, 999*ms), []Load{{sample.Forward, span(time.Second, 2*time.Second)}}) {
+			for _, d := range sample.Directions() {
+				if w := part.Way(d); w.Delay != nil || w.R != nil || w.Reason != "clocks_apart" || w.Loss == nil {
+					t.Errorf("%d negative, %s, %s: %+v", negative, part.Loaded, d, w)
+				}
+			}
+			if part.RoundTrip == nil {
+				t.Errorf("%s: no round trip", part.Loaded)
+			}
+		}
+	}
+}

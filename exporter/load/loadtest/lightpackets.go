@@ -214,6 +214,9 @@ func (b *lightPackets) end(ctx context.Context, run *Run) {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		if b.clocks.Found() {
+			working.Disprove(b.packets)
+		}
 		w.Parts = working.Evaluate(b.packets, b.idle, b.loads)
 	}
 	if b.off != "" {
