@@ -154,6 +154,9 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 		}
 		m := evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped()))
 		*m.Underrun -= float64(t.Counts.Withheld) / float64(m.PlannedPackets) // withheld packets are no underrun of the sender
+		if why := t.Bound().Reason; why != sample.OK && why != sample.NoClock {
+			m.noDelay = why
+		}
 		done[c] = append(done[c], m)
 	}
 	if len(done) == 0 {
@@ -185,6 +188,11 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 		}
 	}
 	r.Summary = append(r.Summary, loadtest.CellsLine(len(res.Cells), len(all), res.Seed))
+	for _, d := range r.Directions {
+		if why := noDelay(res.Cells, d); why != sample.Unknown {
+			r.Note(fmt.Sprintf("%v: the delay of cells is unknown: %s", d, sample.InWords(why.String())))
+		}
+	}
 	for _, o := range res.Omitted {
 		r.Note(fmt.Sprintf("omitted %v: %s", o.Cell, o.Why))
 	}
@@ -193,6 +201,18 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 			r.Note(fmt.Sprintf("%v: the sender did not send %s of the packets", m.Cell, unit.Ratio.Format(*m.Median.Underrun)))
 		}
 	}
+}
+
+// noDelay is why the clocks left no delay in a cell of the direction, the last one of several; sample.Unknown: they did not.
+func noDelay(cells []MeasuredCell, d sample.Direction) (why sample.Reason) {
+	for _, c := range cells {
+		for _, one := range c.Repetitions {
+			if c.Direction == d && one.noDelay != sample.Unknown {
+				why = one.noDelay
+			}
+		}
+	}
+	return why
 }
 
 // underrunNoted is the least sender underrun with a note.

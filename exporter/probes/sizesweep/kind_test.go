@@ -222,3 +222,22 @@ func TestNoCellAllowedIsAnErrorWithItsReason(t *testing.T) {
 		t.Errorf("each cell was refused: error %v", err)
 	}
 }
+
+func TestClocksThatLeaveNoDelayAreNoted(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		clocks := &endclock.Proof{}
+		if wrong {
+			clocks.Find()
+		}
+		o := short()
+		o.PacketBytes, o.PacketRates, o.CellDuration = []int{100}, []int{100}, time.Second
+		run := &loadtest.Run{Directions: sample.Directions()}
+		if err := kindOf(t, o).Perform(t.Context(), udptraffic.NewSession(wibro(), udptraffic.SessionOptions{Clocks: clocks}), run); err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(run.Notes, "\n")
+		if strings.Contains(notes, "both directions: the delay of cells is unknown: the timestamps of both ends are impossible") != wrong {
+			t.Errorf("%v: notes %q", wrong, notes)
+		}
+	}
+}

@@ -48,6 +48,8 @@ type Repetition struct {
 
 	// endless: half of the packets or more are lost, so that the median delay is infinite.
 	endless bool
+	// noDelay is why the clocks have no error bound; sample.Unknown: they have one, or none by the configuration.
+	noDelay sample.Reason
 }
 
 // CellValues are the values of a cell. Rates are in IP bytes a second, times in seconds. Unknown values are nil.
