@@ -29,6 +29,17 @@ func TestNotesAgreeWithTheirNumber(t *testing.T) {
 	}
 }
 
+// In reverse no reply is missing: the ones of unknown delay reply to copies of requests.
+func TestUnknownDelaysHaveTheCauseOfTheirDirection(t *testing.T) {
+	d := DirectionReport{UnknownDelays: 39, Delay: &Distribution{}}
+	notes := (&Report{Forward: d, Reverse: d}).notes()
+	for i, want := range []string{"forward: 39 delays are not known: a reply was lost, a clock", "reverse: 39 delays are not known: a reply is that to a copy of a request"} {
+		if len(notes) != 2 || !strings.HasPrefix(notes[i], want) {
+			t.Errorf("notes %q, want %q", notes, want)
+		}
+	}
+}
+
 // TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection: one function decides.
 func TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -192,8 +192,12 @@ func (r *Report) notes() (notes []string) {
 				d.name, unit.Counted(l.Undecided, "packet has", "packets have"), unit.Ratio.Format(l.Low), unit.Ratio.Format(l.High)))
 		}
 		if n := d.of.UnknownDelays; n > 0 && d.of.Delay != nil {
-			notes = append(notes, fmt.Sprintf("%s: %s not known: a reply was lost, a clock was not trusted, or a packet has no outcome. What this can change is within the error bounds; a quantile or R that it could change more is not reported",
-				d.name, unit.Counted(n, "delay is", "delays are")))
+			cause := "a reply was lost"
+			if d.name == sample.Reverse.String() {
+				cause = "a reply is that to a copy of a request, which the path made"
+			}
+			notes = append(notes, fmt.Sprintf("%s: %s not known: %s, a clock was not trusted, or a packet has no outcome. What this can change is within the error bounds; a quantile or R that it could change more is not reported",
+				d.name, unit.Counted(n, "delay is", "delays are"), cause))
 		}
 		if d.of.LowConfidence > 0 {
 			notes = append(notes, d.name+": "+unit.Counted(d.of.LowConfidence, "delay is smaller than its", "delays are smaller than their")+" own error bound: not even the sign is known")
