@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/tcpdelay"
 	"oneway.example/exporter/estimate/tcpstate"
@@ -39,6 +40,7 @@ func TestTextsHaveTheNumbersOfTheProgram(t *testing.T) {
 		{"exporter/serve/httpd/page.html", incidents},
 		{metrics, fmt.Sprintf("within the last %s intervals (at least %s)", say(t, words, ledger.UpIntervals), unit.Duration(ledger.UpTime))},
 		{"exporter/doc/report.md", fmt.Sprintf("within the %s test intervals before (at least %s)", say(t, words, ledger.UpIntervals), unit.Duration(ledger.UpTime))},
+		{metrics, fmt.Sprintf("and for %.0f minutes after it unless a clock is stepped", sample.FaultTime.Minutes())},
 		{metrics, fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
 		{"grafana-dashboards/dashboards/clock.json", fmt.Sprintf("last %d intervals between pulses", pps.JitterIntervals)},
 		{metrics, fmt.Sprintf("in less than %g of the time between", tcpdelay.CompressedRatio)},

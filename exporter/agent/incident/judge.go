@@ -205,8 +205,8 @@ type judge struct {
 	era    uint64
 	delays [3]delays // forward, reverse, and of the round trip
 	losses losses
-	// disproved: a delay of the window is negative by more than its bound, so that a clock is wrong by more than the bounds.
-	disproved bool
+	// disproved is the time of the last delay that was negative by more than its bound, so that a clock is wrong by more than the bounds.
+	disproved time.Time
 	quiet     time.Time // packets before it do not count
 }
 
@@ -222,7 +222,7 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 		return nil
 	}
 	if p.Era != j.era {
-		j.era = p.Era
+		j.era, j.disproved = p.Era, time.Time{}
 		j.delays[sample.Forward], j.delays[sample.Reverse] = delays{}, delays{}
 	}
 	if length := now.Sub(j.begun); j.losses.window.decided >= windowPackets && length >= windowTime {
@@ -238,7 +238,9 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 	for i, d := range []sample.Delay{p.Forward, p.Reverse} {
 		if d.OK() {
 			j.delays[i].add(d.Value, d.Bound)
-			j.disproved = j.disproved || d.ProvesFault()
+			if d.ProvesFault() {
+				j.disproved = now
+			}
 		}
 	}
 	if trip, ok := p.RoundTrip(); ok {
@@ -249,7 +251,7 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []deviation) {
 
 // close ends the window.
 func (j *judge) close(length time.Duration, now time.Time) (left []deviation) {
-	if j.disproved {
+	if now.Sub(j.disproved) < sample.FaultTime {
 		j.delays[sample.Forward].clear()
 		j.delays[sample.Reverse].clear()
 	}
@@ -271,5 +273,5 @@ func (j *judge) clear() {
 	for i := range j.delays {
 		j.delays[i].clear()
 	}
-	j.losses.window, j.disproved = counts{}, false
+	j.losses.window = counts{}
 }

@@ -20,7 +20,7 @@
 // risen when the median less the median bound exceeds both the quantile 0.98 of the baseline, and the baseline's
 // median by a quarter of it and by 2 ms. This subtracts what the clocks' bounds may explain, so that a clock that
 // varies within its bound is no incident. A window with a delay that is negative by more than its bound, which proves
-// a clock wrong, has no delays of a direction. The round trip has no such bound, and is judged even if the clocks are
+// a clock wrong, has no delays of a direction, nor do those within sample.FaultTime after it. The round trip has no such bound, and is judged even if the clocks are
 // not trusted. Order statistics do not depend on the distribution of the noise: the median of 30 independent delays
 // exceeds that quantile by chance in one of some 10^9 windows, that of 24, the fewest, in one of 10^8.
 //

@@ -31,7 +31,7 @@ var (
 	DelayErrorBound = Family(Desc{
 		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 7679 section 3.7",
 		Help:   "Error bound of the reported smallest delay and median of the last window, in seconds: the sum of both clocks' error bounds and of the timestamps' errors. In a window with packets whose delay is not known it also includes how far they can move each reported quantile. For the smallest delay it covers packets with a known delay and without TX uncertainty. A single delay can have a wider bound: see oneway_delay_tx_uncertain_total and the origins in oneway_timestamps_total.",
-		Absent: "In a window without a valid delay, and in both directions in a window with a delay that is negative by more than its bound (oneway_delay_negative_total).",
+		Absent: "In a window without a valid delay, and in both directions in a window with a delay that is negative by more than its bound (oneway_delay_negative_total), and for 5 minutes after it unless a clock is stepped: a queue hides such an error.",
 	})
 	DelayErrorComponent = Family(Desc{
 		Name: "oneway_delay_error_component_seconds", Kind: Gauge, Labels: []string{Path, Probe, "component"}, Source: "RFC 7679 section 3.7; decision 4 (exporter/doc/decisions)",

@@ -5,7 +5,7 @@ var (
 	VoiceR = Family(Desc{
 		Name: "oneway_voice_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Transmission rating R of a call over this direction, 0..100, from the measured delay, loss, burstiness and a playout buffer; good from 80, bad below 70.",
-		Absent: "In a window without a valid delay, or that decided fewer than 10 packets, and where packets without an outcome, or whose delay is not known since their reply was lost, could change R by more than 10. In a window with a delay that is negative by more than its error bound, in both directions.",
+		Absent: "In a window without a valid delay, or that decided fewer than 10 packets, and where packets without an outcome, or whose delay is not known since their reply was lost, could change R by more than 10. In a window with a delay that is negative by more than its error bound, and as long after it as oneway_delay_error_bound_seconds, in both directions.",
 		Source: "ITU-T G.107 (06/2015) clause 7; Woo 2010 section 7.1",
 	})
 	VoiceRError = Family(Desc{
@@ -17,7 +17,7 @@ var (
 	VoiceRHighest = Family(Desc{
 		Name: "oneway_voice_highest_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Highest R that the error bound of the one-way delay permits, if all packets whose outcome or delay is not known were played. It is known where these packets could lower R by so much that oneway_voice_r_factor is absent.",
-		Absent: "In a window without such packets, where it is oneway_voice_r_factor plus its error bound, without a valid delay, or that decided fewer than 10 packets, where the direction of lost packets is not known, and in a window with a delay that is negative by more than its error bound.",
+		Absent: "In a window without such packets, where it is oneway_voice_r_factor plus its error bound, without a valid delay, or that decided fewer than 10 packets, where the direction of lost packets is not known, and where oneway_delay_error_bound_seconds is absent because a delay was negative.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
 	})
 	VoiceMOS = Family(Desc{

@@ -112,6 +112,11 @@ type Delay struct {
 // OK reports whether the delay is defined.
 func (d Delay) OK() bool { return d.Reason == OK }
 
+// FaultTime is how long one delay that proves a clock wrong (ProvesFault) counts against the delays after it. The clock is as wrong while
+// a queue or another route hides it: the delays of the direction that was negative are above 0 then, and false. A step of either
+// clock ends it.
+const FaultTime = 5 * time.Minute
+
 // ProvesFault reports whether the delay is negative beyond its bound: no path has such a delay, so a clock is wrong by more than its bound.
 func (d Delay) ProvesFault() bool { return d.OK() && d.Value < -d.Bound }
 

@@ -69,6 +69,7 @@ type estimator struct {
 	remoteStepping bool
 	steps          uint64
 	era            uint64 // of both clocks: no step falls into one
+	disproved      int    // windows in which a delay that proved a clock wrong still counts, this one included
 	restarts       uint64 // of the remote end
 }
 
@@ -147,7 +148,9 @@ func (e *estimator) conclude(a *ledger.PendingReply) {
 	e.lastConcluded, e.remoteReason = p.T4.At, p.Remote.Reason
 	forward, fault := e.measure(&e.ways[sample.Forward], a, p.Seq, p.T1, p.T2, clocks)
 	reverse, fault2 := e.measure(&e.ways[sample.Reverse], a, p.ReverseSeq, p.T3, p.T4, clocks)
-	e.parts.disproved = e.parts.disproved || fault || fault2
+	if fault || fault2 {
+		e.parts.disproved, e.disproved = true, int(sample.FaultTime/max(e.opts.Window, 1))+1
+	}
 	if e.observe != nil {
 		e.observe(*p, forward, reverse)
 	}
@@ -301,6 +304,7 @@ func roundTrip(p *sample.Packet) (rtt time.Duration, reason sample.Reason) {
 // stepped is called after a step of CLOCK_REALTIME at either end: delays before and after it are not comparable.
 func (e *estimator) stepped() {
 	e.era++
+	e.disproved = 0
 	for i := range e.ways {
 		w := &e.ways[i]
 		w.delays.Break()

@@ -105,7 +105,7 @@ func (v *snapshot) defect() (cause, sentence string) {
 	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
 		return v.remoteReason.String(), invalid + sample.InWords(v.remoteReason.String())
 	case v.window != nil && v.window.parts.disproved:
-		return probe.CauseNegativeDelays, "delays of the last window are negative by more than their error bound: one of the clocks is wrong, and neither direction has an error bound or R"
+		return probe.CauseNegativeDelays, fmt.Sprintf("delays of the last %.0f minutes were negative by more than their error bound: one of the clocks is wrong, and neither direction has an error bound or R", sample.FaultTime.Minutes())
 	case v.window != nil && v.window.undelayed() != sample.Unknown:
 		reason := v.window.undelayed().String()
 		return reason, invalid + sample.InWords(reason)

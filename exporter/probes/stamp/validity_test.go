@@ -96,7 +96,7 @@ func (c *sessionFixture) bring(forward, reverse time.Duration) (f, r sample.Dela
 	c.now = c.now.Add(20 * time.Millisecond)
 	stamp := func(at instant.Time) sample.Stamp { return sample.Stamp{At: at, Origin: sample.Kernel} }
 	left := c.now.Add(forward + 100*time.Microsecond)
-	c.estimator.conclude(&ledger.PendingReply{Clock: ledger.ThenOf(c.clock.Quality(c.now)), Packet: sample.Packet{
+	c.estimator.conclude(&ledger.PendingReply{Clock: ledger.ThenOf(c.clock.Quality(c.now)), Era: c.estimator.era, Packet: sample.Packet{
 		Seq: c.seq, ReverseSeq: c.seq, Remote: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
 		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta + c.skew)), T4: stamp(left.Add(reverse)),
 	}})
@@ -196,35 +196,46 @@ func TestNegativeDelayIsShownAndCountedWhereItIsProof(t *testing.T) {
 }
 
 // TestDisprovedBoundsAreNotReported: a clock is an hour ahead, or behind, of what its bound allows. Neither direction's delays have a
-// bound, and no call is rated by them; both are known again in the first window without such a delay.
+// bound, and no call is rated by them, until sample.FaultTime has passed without such a delay or a clock was stepped: a queue of
+// the same size hides the error.
 func TestDisprovedBoundsAreNotReported(t *testing.T) {
 	for _, wrong := range []time.Duration{time.Hour, -time.Hour, 20 * time.Millisecond} {
-		c := newSessionFixture(t, 225*us, nil)
-		for _, theta := range []time.Duration{0, wrong, 0} {
-			for i := range 20 {
-				if c.theta = theta; i > 0 && wrong == 20*time.Millisecond {
-					c.theta = 0 // one packet is enough
-				}
-				c.bring(10*time.Millisecond, 10*time.Millisecond)
-				for _, d := range sample.Directions() {
-					c.estimator.ways[d].losses.Add(deltaOf(1))
-				}
+		for _, step := range []bool{false, true} {
+			c := newSessionFixture(t, 225*us, nil)
+			held := int(sample.FaultTime / c.opts.Window)
+			if step {
+				held = 1 // the window in which the clock is stepped has delays from before
 			}
-			c.closed()
-			v := c.told()
-			r := v.ofWindow()
-			cause, _ := v.defect()
-			if disproved := theta != 0; (cause == probe.CauseNegativeDelays) != disproved {
-				t.Errorf("%v of %v: cause %q", theta, wrong, cause)
-			}
-			for i, d := range []DirectionReport{r.Forward, r.Reverse} {
-				dir := sample.Direction(i).String()
-				_, bounded := c.ledger.value(metric.DelayErrorBound, dir)
-				_, rated := c.ledger.value(metric.VoiceR, dir, "G.711-PLC", "g107", "adaptive")
-				_, shown := c.ledger.value(metric.DelayMin, dir)
-				want := theta == 0
-				if bounded != want || rated != want || !shown || d.Delay == nil || (d.Delay.ErrorBound != nil) != want || (len(d.Voice) > 0) != want {
-					t.Errorf("%v of %v, %s: bounded %v, rated %v, shown %v, want %v, %v, true: %s", theta, wrong, dir, bounded, rated, shown, want, want, asJSON(t, d))
+			thetas := append([]time.Duration{0, wrong}, make([]time.Duration, held+1)...)
+			for window, theta := range thetas {
+				if step && window == 2 {
+					c.estimator.stepped()
+				}
+				for i := range 20 {
+					if c.theta = theta; i > 0 && wrong == 20*time.Millisecond {
+						c.theta = 0 // one packet is enough
+					}
+					c.bring(10*time.Millisecond, 10*time.Millisecond)
+					for _, d := range sample.Directions() {
+						c.estimator.ways[d].losses.Add(deltaOf(1))
+					}
+				}
+				c.closed()
+				v := c.told()
+				r := v.ofWindow()
+				cause, _ := v.defect()
+				want := window == 0 || window == len(thetas)-1
+				if disproved := cause == probe.CauseNegativeDelays; disproved == want {
+					t.Errorf("window %d of %v: cause %q", window, wrong, cause)
+				}
+				for i, d := range []DirectionReport{r.Forward, r.Reverse} {
+					dir := sample.Direction(i).String()
+					_, bounded := c.ledger.value(metric.DelayErrorBound, dir)
+					_, rated := c.ledger.value(metric.VoiceR, dir, "G.711-PLC", "g107", "adaptive")
+					_, shown := c.ledger.value(metric.DelayMin, dir)
+					if bounded != want || rated != want || !shown || d.Delay == nil || (d.Delay.ErrorBound != nil) != want || (len(d.Voice) > 0) != want {
+						t.Errorf("window %d of %v, %s: bounded %v, rated %v, shown %v, want %v, %v, true: %s", window, wrong, dir, bounded, rated, shown, want, want, asJSON(t, d))
+					}
 				}
 			}
 		}

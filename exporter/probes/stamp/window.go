@@ -212,14 +212,16 @@ func (e *estimator) close(known ledger.Known) *window {
 	}
 	e.times.Reset()
 	e.replied = 0
-	e.parts = parts{}
+	e.disproved = max(0, e.disproved-1)
+	e.parts = parts{disproved: e.disproved > 0}
 	return w
 }
 
 // parts are the largest components of the error bounds of a window's valid delays.
 type parts struct {
 	any bool
-	// disproved: a delay was negative beyond its bound, which the bounds of the window do not cover.
+	// disproved: a delay was negative beyond its bound, which the bounds of the window do not cover: in it, or in sample.FaultTime
+	// before it, without a step of a clock since.
 	disproved                 bool
 	local, remote, timestamps time.Duration
 	// invalid is the reason of the last delay without a bound, by direction; sample.Unknown: each delay has a bound.
