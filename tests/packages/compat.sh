@@ -3,6 +3,8 @@
 # make deploy-test.
 # usage: tests/packages/compat.sh OLD-PROGRAM NEW-PROGRAM
 set -euo pipefail
+[[ ${OWN_NETWORK:-} == 1 ]] || OWN_NETWORK=1 exec unshare --net "$0" "$@" # its ports are in use by nobody else
+ip link set lo up
 old=$(realpath "$1") new=$(realpath "$2")
 work=$(mktemp -d)
 started=()
