@@ -7,9 +7,8 @@ out=${1:?usage: deploy/openwrt/build.sh DIRECTORY [ARCHITECTURE ...]}
 shift
 [[ $# -gt 0 ]] || set -- aarch64_generic arm_cortex-a7_neon-vfpv4 mips_24kc mipsel_24kc x86_64
 go=${GO:-go}
-nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 . deploy/release/version.sh
-export RELEASE=1 MAINTAINER='the authors of oneway <oneway@oneway.example>' HOMEPAGE=https://oneway.example
+. deploy/release/packages.sh
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -42,5 +41,5 @@ for OPENWRT; do
   export OPENWRT BINARY=$stage/$OPENWRT/oneway
   make --no-print-directory -s slim BUILD="$stage/$OPENWRT" VERSION="$VERSION" OVERLAY="$stage/overlay.json"
   find "$stage" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
-  env -u GOOS -u GOARCH -u GOARM -u GOMIPS "$go" run "$nfpm" package --config deploy/openwrt/nfpm.yaml --packager ipk --target "$out" >/dev/null
+  nfpm --config deploy/openwrt/nfpm.yaml --packager ipk --target "$out"
 done

@@ -4,10 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . deploy/release/arguments.sh
-go=${GO:-go}
-nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 . deploy/release/version.sh
-export RELEASE=1 MAINTAINER='the authors of oneway <oneway@oneway.example>' HOMEPAGE=https://oneway.example
+. deploy/release/packages.sh
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -31,6 +29,6 @@ for ARCH; do
   gzip -9nc "$stage/$ARCH/oneway.1" >"$stage/oneway.1.gz"
   find "$stage" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
   for format in deb rpm; do
-    (cd "$stage/source" && "$go" run "$nfpm" package --config deploy/packages/nfpm.yaml --packager $format --target "$out" >/dev/null)
+    (cd "$stage/source" && nfpm --config deploy/packages/nfpm.yaml --packager $format --target "$out")
   done
 done
