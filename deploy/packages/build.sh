@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.."
 . deploy/release/arguments.sh
 . deploy/release/version.sh
 . deploy/release/packages.sh
+. deploy/release/tracked.sh
 
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
@@ -13,8 +14,7 @@ mkdir "$stage/source"
 export STAGE=$stage
 mkdir -p "$out"
 out=$(realpath "$out")
-# Files of the repository alone: directories that are packed have secrets of those who use them.
-git ls-files -z -- chrony-config deploy exporter/doc exporter/serve/runbook grafana-dashboards telegraf-plugins ./*.md | xargs -0 cp --parents -t "$stage/source"
+tracked "$stage/source" chrony-config deploy exporter/doc exporter/serve/runbook grafana-dashboards telegraf-plugins ':(glob)*.md'
 gzip -9nc CHANGELOG.md >"$stage/changelog.gz"
 gzip -9nc >"$stage/changelog.Debian.gz" <<END
 oneway ($VERSION-$RELEASE) unstable; urgency=medium

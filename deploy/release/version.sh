@@ -1,4 +1,5 @@
 # Sourced: VERSION, REVISION and SOURCE_DATE_EPOCH of a release, from CHANGELOG.md and the commit.
+umask 022 # packages have the modes of the files that are packed
 # The first version in CHANGELOG.md; before its release, with the time of the commit, so that later ones are upgrades.
 read -r VERSION state < <(sed -n 's/^## \([0-9][0-9.]*\)\(.*\)/\1\2/p;T;q' CHANGELOG.md)
 REVISION=$(git rev-parse HEAD)
