@@ -7,6 +7,11 @@ cd "$(dirname "$0")/../.."
 [[ $# -gt 1 ]] || whole=1
 . deploy/release/arguments.sh
 . deploy/release/version.sh
+[[ -z $(git status --porcelain) ]] || {
+  echo "release: these files are not as in the commit that the release names:" >&2
+  git status --short >&2
+  exit 1
+}
 rm -rf "$out"
 mkdir -p "$out"
 stage=$(mktemp -d)
