@@ -1,4 +1,6 @@
-# Sourced: VERSION, REVISION and SOURCE_DATE_EPOCH of a release, from CHANGELOG.md and the commit.
+# Sourced: VERSION, REVISION and SOURCE_DATE_EPOCH of a release, from CHANGELOG.md and the commit; and what else would come from the environment.
+export GOAMD64=v1 GOARM64=v8.0 # for every processor of the architecture, whatever the one that builds has
+unset GOEXPERIMENT
 umask 022 # packages have the modes of the files that are packed
 # The first version in CHANGELOG.md; before its release, with the time of the commit, so that later ones are upgrades.
 read -r VERSION state < <(sed -n 's/^## \([0-9][0-9.]*\)\(.*\)/\1\2/p;T;q' CHANGELOG.md)

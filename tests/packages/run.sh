@@ -23,7 +23,7 @@ git clone -q . "$copy/one" # this directory may have changes, such as the result
 touch "$copy/two/deploy/compose/secrets/grafana_password" "$copy/two/deploy/ansible/files/stamp.key"
 build() { MINISIGN_KEY=$copy/secret.key "$copy/$1/deploy/release/build.sh" "$PWD/$work/$1" "$architecture"; }
 build one
-(umask 077 && build two)
+(umask 077 && GOAMD64=v3 GOARM64=v8.1 build two)
 cmp "$work/one/SHA256SUMS" "$work/two/SHA256SUMS" || {
   echo "packages: two builds differ" >&2
   exit 1
