@@ -27,7 +27,7 @@ accounts() { cat "$root/etc/passwd" "$root/etc/group" | sort; }
 works() {
   run oneway check-config /etc/oneway/oneway.yml
   run id oneway
-  [[ $(stat -c '%a %G' "$root/etc/oneway") == "750 $(stat -c %G "$root/etc/oneway")" ]] || fail "everybody can read /etc/oneway"
+  [[ $(run stat -c '%a %U %G' /etc/oneway) == '750 root oneway' ]] || fail "/etc/oneway is $(run stat -c '%a %U %G' /etc/oneway)"
   run systemctl --quiet enable oneway-agent
   "${in_root[@]}" oneway reflect --clock=none --listen=127.0.0.1:9000 >/dev/null &
   for _ in {1..50}; do
