@@ -89,7 +89,7 @@ func filesOf(t *testing.T, page string) map[string]string {
 func notHere(command string) (Elsewhere, bool) {
 	i := slices.IndexFunc(elsewhere, func(e Elsewhere) bool {
 		rest, ok := strings.CutPrefix(strings.TrimPrefix(command, "sudo "), e.Begin)
-		return ok && (rest == "" || strings.HasSuffix(e.Begin, "_") || strings.ContainsAny(rest[:1], " -_3"))
+		return ok && (rest == "" || strings.HasSuffix(e.Begin, "_") || rest[0] == ' ')
 	})
 	if i < 0 {
 		return Elsewhere{}, false
