@@ -31,7 +31,7 @@ Examples:
 
 Exit status: 0 it does, 1 it does not, 2 wrong usage.`
 
-// healthyTimeout is shorter than the 30 s after which Docker ends a health check.
+// healthyTimeout is shorter than the 10 s after which the health check of the images and the probes of the Helm chart end this command.
 const healthyTimeout = 5 * time.Second
 
 func healthyCommand(app *kingpin.Application) {
