@@ -273,7 +273,8 @@ func (r Release) pack(files []file) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return b.Bytes(), w.Close()
+	err := w.Close() // writes the end of the archive
+	return b.Bytes(), err
 }
 
 // writeDocker writes an archive for docker load.

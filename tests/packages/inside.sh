@@ -82,6 +82,11 @@ of_bills() {
   done | sort
 }
 [[ -n $(of_image) && $(of_image) == "$(of_bills)" ]] || fail "the images are $(of_image), the bills of materials of $(of_bills)"
+# Programs in Go read a tar file without its end, others do not.
+tar -tf "$image" >/dev/null || fail "the archive of the images is no whole tar file"
+jq -r '.layers[].digest' "$work/layout/blobs/sha256/$(jq -r '.manifests[0].digest' "$work/layout/index.json" | cut -d: -f2)" | while read -r layer; do
+  tar -tzf "$work/layout/blobs/sha256/${layer#sha256:}" >/dev/null || fail "layer $layer is no whole tar file"
+done
 umoci unpack --image "$work/layout:x" "$work/bundle" 2>/dev/null
 image=$work/bundle/rootfs
 mount --bind "$image" "$image"
