@@ -14,5 +14,5 @@ for architecture; do
   deploy/release/program.sh "$stage/$architecture" "$architecture"
   programs+=("$architecture=$stage/$architecture/oneway")
 done
-"$go" run -C deploy/images . -version "$VERSION" -revision "$REVISION" -date "$SOURCE_DATE_EPOCH" -out "$(realpath "$out")" \
+"$go" run -C deploy/images . -version "$VERSION" -tag "$TAG" -revision "$REVISION" -date "$SOURCE_DATE_EPOCH" -out "$(realpath "$out")" \
   -config "$PWD/deploy/packages/oneway.yml" -zoneinfo "$("$go" env GOROOT)/lib/time/zoneinfo.zip" "${programs[@]}"

@@ -37,8 +37,8 @@ const user = 65532
 
 // Release is what the images are of.
 type Release struct {
-	Version, Revision string
-	Date              time.Time
+	Version, Tag, Revision string
+	Date                   time.Time
 	// Config is the file of the default configuration, ZoneInfo Go's lib/time/zoneinfo.zip.
 	Config, ZoneInfo string
 }
@@ -55,6 +55,7 @@ func main() {
 	var seconds int64
 	out := flag.String("out", ".", "directory of the archives")
 	flag.StringVar(&r.Version, "version", "", "version")
+	flag.StringVar(&r.Tag, "tag", "", "tag: the version without ~")
 	flag.StringVar(&r.Revision, "revision", "", "commit")
 	flag.Int64Var(&seconds, "date", 0, "time of the commit, seconds since 1970")
 	flag.StringVar(&r.Config, "config", "", "default configuration")
@@ -279,15 +280,12 @@ func (r Release) pack(files []file) ([]byte, error) {
 
 // writeDocker writes an archive for docker load.
 func (r Release) writeDocker(image v1.Image, to string) error {
-	tag, err := name.NewTag("oneway:" + tagOf(r.Version))
+	tag, err := name.NewTag("oneway:" + r.Tag)
 	if err != nil {
 		return err
 	}
 	return tarball.WriteToFile(to, tag, image)
 }
-
-// tagOf is a version as a tag, which has no "~".
-func tagOf(version string) string { return strings.ReplaceAll(version, "~", "-") }
 
 // writeOCI writes an OCI layout as a tar file.
 func (r Release) writeOCI(index v1.ImageIndex, to string) error {
@@ -300,7 +298,7 @@ func (r Release) writeOCI(index v1.ImageIndex, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": tagOf(r.Version)})); err != nil {
+	if err := path.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.Tag})); err != nil {
 		return err
 	}
 	var files []file

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -16,7 +15,7 @@ import (
 func main() {
 	root := flag.String("root", "../..", "directory of the repository")
 	out := flag.String("out", "", "directory of the archive")
-	version := flag.String("version", "0.0.0", "version of the release")
+	version := flag.String("version", "0.0.0", "version of the chart and tag of the image")
 	seconds := flag.Int64("date", 0, "time of the commit, seconds since 1970")
 	page := flag.String("page", "", "page whose table of values to write, instead of an archive")
 	flag.Parse()
@@ -30,7 +29,6 @@ func run(root, out, version string, date time.Time, page string) error {
 	if page != "" {
 		return writeTable(filepath.Join(root, "deploy/kubernetes/oneway/values.yaml"), page)
 	}
-	version = semantic(version)
 	files, err := chart(root, version)
 	if err != nil {
 		return err
@@ -41,6 +39,3 @@ func run(root, out, version string, date time.Time, page string) error {
 	}
 	return os.WriteFile(filepath.Join(out, "oneway-"+version+".tgz"), packed, 0o644)
 }
-
-// semantic is a version as Helm and tags of images require it, without "~".
-func semantic(version string) string { return strings.ReplaceAll(version, "~", "-") }

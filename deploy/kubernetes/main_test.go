@@ -46,7 +46,7 @@ func prepare(dir string) (tools, error) {
 	if err != nil {
 		return tools{}, fmt.Errorf("go tool helm: %w", err)
 	}
-	err = run(root, dir, "1.2.3~git20261130", time.Unix(1_800_000_000, 0), "")
+	err = run(root, dir, "1.2.3-git20261130", time.Unix(1_800_000_000, 0), "")
 	return tools{strings.TrimSpace(string(path)), filepath.Join(dir, "oneway-1.2.3-git20261130.tgz")}, err
 }
 
