@@ -91,19 +91,23 @@ END
 "$old" token new --file tokens2 --name b --out token2 --rate 20Mbit >/dev/null 2>&1 && mv tokens2 tokens && mv token2 token
 sed -i "s/PIN/$pin/" agent.yml # the load server keeps its key in its state directory
 used() { curl -sf http://127.0.0.1:19862/metrics | awk '/^oneway_data_quota_used_bytes\{.*uplink/ {print int($2)}'; }
+reports() { curl -sf http://127.0.0.1:19862/runs | jq -r '.runs[].id' | sort; }
 before=0
+: >"$work/reports"
 for program in "$old" "$new" "$old" "$new"; do
   begin "$program" load-server --tokens-file tokens --listen 127.0.0.1:18620 --state-dir state --clock=static
   begin "$program" reflect --listen 127.0.0.1:18862 --clock=static
   agent "$program"
+  stored() { ! comm -23 "$work/reports" <(reports) | grep .; }
+  holds "$(of "$program") has the reports of the versions before" stored
   kept=$(used)
   [[ ${kept:-0} -ge $before ]] || fail "$(of "$program"): $kept bytes of the quota are used, and were $before"
   ran() { [[ $(used) -gt $kept ]]; }
-  for n in $(seq 60); do ran && break; sleep 0.5; done # a run each 10 s
+  for _ in $(seq 60); do ran && break; sleep 0.5; done # a run each 10 s
   ran || fail "$(of "$program"): no run: $(cat "$work/log")"
   sleep 1 # the run is settled
   before=$(used)
-  ls agent-state >"$work/files"
+  reports >"$work/reports"
   stop
-  echo "compat: $(of "$program") on this state directory: $kept bytes used before, $before after, $(wc -l <"$work/files") files"
+  echo "compat: $(of "$program") on this state directory: $kept bytes used before, $before after, $(wc -l <"$work/reports") reports"
 done
