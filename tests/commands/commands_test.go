@@ -369,10 +369,11 @@ func (h *host) run(where, dir, command string) {
 		h.T.Errorf("%s: %s: %v\n%.2000s", where, command, err, out)
 		return
 	}
-	h.T.Logf("%s: %s: %v, %d bytes", where, c80(command), time.Since(begin).Round(10*time.Millisecond), len(out))
+	h.T.Logf("%s: %s: %v, %d bytes", where, beginning(command), time.Since(begin).Round(10*time.Millisecond), len(out))
 }
 
-func c80(s string) string {
+// beginning is the first 100 bytes of a command.
+func beginning(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "..."
 	}
