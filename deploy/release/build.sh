@@ -27,7 +27,8 @@ deploy/kubernetes/build.sh "$out"
 cp "$stage/$1/licenses.txt" "$out/LICENSES.txt"
 # From the heading of the first version to the next one.
 awk '/^## /{n++} n == 1' CHANGELOG.md >"$out/CHANGES.md"
-(cd "$out" && sha256sum -- * >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS)
+(cd "$out" && sha256sum -- *) >"$stage/SHA256SUMS"
+cp "$stage/SHA256SUMS" "$out/"
 if [[ -n ${MINISIGN_KEY:-} ]]; then
   "${GO:-go}" run aead.dev/minisign/cmd/minisign -S -s "$MINISIGN_KEY" -t "oneway $VERSION" -m "$out/SHA256SUMS"
 else
