@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export PATH=$PATH:/usr/sbin:/sbin
-here=tests/packages work=build/packages-test
+here=tests/packages work=build/packages-test go=${GO:-go}
 [[ $(id -u) -eq 0 ]] || {
   echo "packages: user $(id -un): a root file system needs root: sudo make packages-test" >&2
   exit 1
@@ -16,7 +16,7 @@ mkdir -p "$work"
 copy=$(mktemp -d)
 trap 'rm -rf --one-file-system "$copy"' EXIT
 say "two builds"
-go run aead.dev/minisign/cmd/minisign -G -W -p "$copy/public.key" -s "$copy/secret.key" >/dev/null
+"$go" run aead.dev/minisign/cmd/minisign -G -W -p "$copy/public.key" -s "$copy/secret.key" >/dev/null
 git clone -q . "$copy/one" # this directory may have changes, such as the result of make cluster-test
 (umask 077 && git clone -q . "$copy/two")
 # Secrets of whoever runs Compose or Ansible there are in no package.
@@ -40,18 +40,18 @@ tar -tzf "$copy"/oneway-*.tgz >"$copy/chart"
   exit 1
 }
 deb=$(ls "$work"/one/*.deb) rpm=$(ls "$work"/one/*.rpm)
-go build -o "$copy/oneway-program" ./exporter/cmd/oneway
+"$go" build -o "$copy/oneway-program" ./exporter/cmd/oneway
 "$copy/oneway-program" verify --public-key="$copy/public.key" "$work"/one/oneway* "$work/one/CHANGES.md" "$work/one/LICENSES.txt"
 
 say "bills of materials"
-go test -C deploy/sbom -count=1 .
+"$go" test -C deploy/sbom -count=1 .
 
 say "compose"
-go test -C tests/compose -count=1 .
+"$go" test -C tests/compose -count=1 .
 "$copy/oneway-program" check-config deploy/compose/*/oneway.yml 2>&1 | grep -v state_dir
 
 say "Helm chart, which builds Helm"
-go test -C deploy/kubernetes -count=1 -timeout 30m -skip "^TestClusterTakesTheChart$" . # make cluster-test runs that one; not beside tests that measure time
+"$go" test -C deploy/kubernetes -count=1 -timeout 30m -skip "^TestClusterTakesTheChart$" . # make cluster-test runs that one; not beside tests that measure time
 
 say "lintian"
 lintian --fail-on error "$deb" 2>&1 | sed '/running with root/d'
