@@ -8,7 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -31,10 +33,22 @@ func Open(path string) (*os.File, error) {
 		return nil, errNoName
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w: %s may not read it, or not enter its directory; run this as a user that may, or let a group of this one read it (chgrp, chmod 640)", Located(err), self())
+	}
 	if err != nil {
 		return nil, Located(err)
 	}
 	return f, nil
+}
+
+// self is the user of this process, for a person.
+func self() string {
+	id := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(id); err == nil {
+		return "the user " + u.Username
+	}
+	return "the user with ID " + id
 }
 
 // Located is the error of a file with its absolute path, if its name is relative.

@@ -1,10 +1,13 @@
 package textfile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -32,6 +35,27 @@ func TestByteOrderMarksAreNoPartOfTheText(t *testing.T) {
 
 func TestEmptyNameIsSaid(t *testing.T) {
 	if _, err := Open(""); err == nil || !strings.Contains(err.Error(), "the name of the file is empty") {
+		t.Error(err)
+	}
+}
+
+// TestFileOfAnotherUserNamesTheUser: keys that root wrote, and the service runs as another user.
+func TestFileOfAnotherUserNamesTheUser(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread ends with this goroutine
+		if os.Geteuid() == 0 {
+			_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, 65534, 0, 0) // root reads every file
+		}
+		_, err := Open(file)
+		done <- err
+	}()
+	err := <-done
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), self()+" may not read it") {
 		t.Error(err)
 	}
 }
