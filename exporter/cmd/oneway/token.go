@@ -85,7 +85,11 @@ func (f *tokenFlags) run(out, say io.Writer) error {
 	if err != nil {
 		file = f.file // as given
 	}
-	return f.deliver(out, say, text, fmt.Sprintf(tokenWritten, file))
+	server := fmt.Sprintf(tokenWritten, file)
+	if info, err := os.Stat(f.file); err == nil && info.Mode()&0o044 == 0 {
+		server += fmt.Sprintf(tokenOwned, file)
+	}
+	return f.deliver(out, say, text, server)
 }
 
 // deliver writes the token and what to do at both ends.
@@ -132,5 +136,8 @@ confidential channel, keep its mode, and set token_file of the load-test probes 
 `
 	tokenWritten = `The token's hash is in %s,
 which must be the load server's tokens_file; the load server needs no further change.
+`
+	tokenOwned = `Only the owner of this file can read it. For a load server of another user, such as the
+package's: chgrp oneway %[1]s && chmod 640 %[1]s
 `
 )

@@ -45,6 +45,30 @@ func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 	}
 }
 
+// TestTokensThatOnlyTheirOwnerCanReadAreSaid: the package's load server has another user.
+func TestTokensThatOnlyTheirOwnerCanReadAreSaid(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	for mode, want := range map[os.FileMode]bool{0o600: true, 0o640: false} {
+		if err := os.WriteFile(file, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		f := tokenFlags{file: file, name: "berlin"}
+		if err := f.run(&out, &said); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(said.String(), "chgrp oneway "+file+" && chmod 640 "+file); got != want {
+			t.Errorf("mode %v: printed\n%s", mode, said.String())
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
 	dir := t.TempDir()
 	f := tokenFlags{file: filepath.Join(dir, "tokens"), out: filepath.Join(dir, "token"), name: "berlin"}
