@@ -87,6 +87,15 @@ for package in "$new" "$old" "$new"; do
   [ "${lost:-6000}" -le 50 ] || fail "the reflector did not reply for more than 5 s: $(cat /root/probe)"
 done
 
+echo "== a reload with a mistake"
+process=$(systemctl show -p MainPID --value oneway-agent)
+echo 'pathz: []' >>/etc/oneway/oneway.yml
+! systemctl reload oneway-agent || fail "a reload takes a mistake"
+journalctl --no-pager -u oneway-agent | grep 'pathz is unknown' || fail "the log has no reason of the refused reload"
+[ "$process" = "$(systemctl show -p MainPID --value oneway-agent)" ] || fail "a refused reload ended the agent"
+cp /root/changed.yml /etc/oneway/oneway.yml
+systemctl reload oneway-agent
+
 echo "== the commands of the pages Upgrade and Troubleshooting"
 page upgrade.md '^(apt-get|oneway)' "${new%/*}"
 page troubleshooting.md '^(oneway|journalctl)' /
