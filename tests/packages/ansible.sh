@@ -32,10 +32,20 @@ head -c 24 /dev/urandom | base64 >"$work/ansible/files/stamp.key"
   done
   printf '      vars: {ansible_connection: community.general.chroot, ansible_python_interpreter: /usr/bin/python3, ansible_become: false, oneway_package: "files/%s", oneway_key_file: files/stamp.key}\n' "$(basename "$deb")"
 } >"$work/inventory.yml"
-play() { (cd "$work/ansible" && HOME=$work PATH=$tool/bin:$PATH ansible-playbook --inventory "$work/inventory.yml" site.yml); }
+play() { (cd "$work/ansible" && HOME=$work PATH=$tool/bin:$PATH ansible-playbook --inventory "$work/${inventory:-inventory.yml}" site.yml "$@"); }
+# refuses plays with a mistake, which an error must name before a host changes.
+refuses() { # words of the error, arguments
+  local want=$1
+  shift
+  ! play "$@" >"$work/refused.log" || fail "no error: $want"
+  grep -qF "$want" "$work/refused.log" && ! grep -q 'changed=[1-9]' "$work/refused.log" || { cat "$work/refused.log" >&2; fail "another error than: $want"; }
+}
 for host in seoul-1 seoul-2 paris-1; do
   chroot "$work/$host" apt-get install -y -qq python3 python3-apt >/dev/null 2>&1 # Ansible's needs, beside the package's
 done
+refuses 'oneway_key_file is files/none.key, and no such file is on this machine' --extra-vars oneway_key_file=files/none.key
+sed 's/ oneway_site: paris,//' "$work/inventory.yml" >"$work/siteless.yml"
+inventory=siteless.yml refuses 'paris-1.example.net has no oneway_site' --limit seoul-1.example.net
 play >"$work/first.log" || { cat "$work/first.log" >&2; fail "the first run failed"; }
 play >"$work/second.log" || { cat "$work/second.log" >&2; fail "the second run failed"; }
 [[ $(grep -c 'changed=0 .*failed=0' "$work/second.log") == 3 ]] || { tail -5 "$work/second.log" >&2; fail "a second run changes something"; }
