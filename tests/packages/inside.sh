@@ -41,6 +41,7 @@ works() {
 files >"$work/files"
 accounts >"$work/accounts"
 echo "-- deb"
+[[ $(dpkg-deb -f "$deb" Recommends) == "chrony | time-daemon" ]] || fail "apt would replace the time daemon of a host by chrony"
 cp "$deb" "$root/root/oneway.deb"
 run apt-get install -y -qq /root/oneway.deb >/dev/null
 works
