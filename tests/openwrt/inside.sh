@@ -54,6 +54,7 @@ expect /tmp/out "this build (slim)"
 oneway check-config /tmp/installed.yml
 /etc/init.d/oneway start
 ! grep -q instance /tmp/procd || fail "it starts before it is enabled"
+expect /tmp/log "uci set oneway.agent.enabled=1"
 
 cat >/etc/config/oneway <<'END'
 config agent 'agent'
