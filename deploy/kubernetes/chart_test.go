@@ -151,18 +151,20 @@ func TestReleaseFitsInASecret(t *testing.T) {
 // TestValuesThatAreWrongAreRefused, of the chart and of oneway.yml, by name and place.
 func TestValuesThatAreWrongAreRefused(t *testing.T) {
 	for set, want := range map[string]string{
-		"reflektor.port=1":                      "additional properties 'reflektor' not allowed",
-		"reflector.prot=1":                      "additional properties 'prot' not allowed",
-		"network=host":                          "value must be one of 'node', 'pod'",
-		"config.clok.source=none":               "additional properties 'clok' not allowed",
-		"config.paths[0].pear=a":                "additional properties 'pear' not allowed",
-		"workload=StatefulSet":                  "needs network: pod",
-		"maxUnavailable=some":                   "does not match pattern",
-		"operator.podMonitor.interval=fifteen":  "does not match pattern",
-		"hosts[0].name=a":                       "missing property 'address'",
-		"image.digest=sha256:12":                "does not match pattern",
-		"grafana.dashboards.labels.x=1":         "additional properties 'labels' not allowed",
-		"config.defaults.stamp.intervall=200ms": "/config/defaults/stamp/intervall",
+		"reflektor.port=1":                     "additional properties 'reflektor' not allowed",
+		"reflector.prot=1":                     "additional properties 'prot' not allowed",
+		"network=host":                         "value must be one of 'node', 'pod'",
+		"config.clok.source=none":              "additional properties 'clok' not allowed",
+		"config.paths[0].pear=a":               "additional properties 'pear' not allowed",
+		"workload=StatefulSet":                 "needs network: pod",
+		"maxUnavailable=some":                  "does not match pattern",
+		"operator.podMonitor.interval=fifteen": "does not match pattern",
+		"hosts[0].name=a":                      "missing property 'address'",
+		"hosts[0].name=a,hosts[0].address=b:1,hosts[1].name=a,hosts[1].address=c:1": `two have the name "a"`,
+		"config.reflector.listen={:862}":                                            `no address that ends with ":8862"`,
+		"image.digest=sha256:12":                                                    "does not match pattern",
+		"grafana.dashboards.labels.x=1":                                             "additional properties 'labels' not allowed",
+		"config.defaults.stamp.intervall=200ms":                                     "/config/defaults/stamp/intervall",
 	} {
 		_, err := helm("template", "oneway", made.archive, kubeVersion, "--set="+set)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -37,6 +37,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | trunc 63 | trimSuf
 {{- $hosts = append $hosts (dict "name" $host "address" (printf "%s.%s.%s.svc:%d" $host $name $.Release.Namespace (int $.Values.reflector.port))) -}}
 {{- end -}}
 {{- end -}}
+{{- $names := dict -}}
+{{- range concat $hosts .Values.hosts -}}
+{{- if hasKey $names .name }}{{ fail (printf "hosts: two have the name %q; names must differ" .name) }}{{ end -}}
+{{- $_ := set $names .name true -}}
+{{- end -}}
 {{- with concat $hosts .Values.hosts }}{{ toYaml . }}{{ end -}}
 {{- end }}
 
@@ -48,6 +53,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | trunc 63 | trimSuf
 {{- if .Values.reflector.enabled -}}
 {{- $reflector := default dict $config.reflector -}}
 {{- if not (hasKey $reflector "listen") }}{{ $_ = set $reflector "listen" (list (printf ":%d" (int .Values.reflector.port))) }}{{ end -}}
+{{- $port := printf ":%d" (int .Values.reflector.port) -}}
+{{- $listens := false -}}
+{{- range $reflector.listen }}{{ if hasSuffix $port . }}{{ $listens = true }}{{ end }}{{ end -}}
+{{- if not $listens }}{{ fail (printf "config.reflector.listen has no address that ends with %q: pod and Service have the port of reflector.port" $port) }}{{ end -}}
 {{- $_ = set $config "reflector" $reflector -}}
 {{- end -}}
 {{- if not (hasKey $config "state_dir") }}{{ $_ = set $config "state_dir" "/var/lib/oneway" }}{{ end -}}
