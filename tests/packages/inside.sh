@@ -49,9 +49,11 @@ works
 mkdir -p "$root/root/bin" "$root/run/systemd/system"
 printf '#!/bin/sh\n[ "$1" != try-restart ]\n' >"$root/root/bin/systemctl"
 chmod +x "$root/root/bin/systemctl"
+install -D "$root/root/bin/systemctl" "$root/usr/local/bin/oneway"
 said=$(chroot "$root" env -i PATH=/root/bin:/usr/sbin:/usr/bin:/sbin:/bin /var/lib/dpkg/info/oneway.postinst configure 0.0.1-1 2>&1) || fail "a service that does not start fails the upgrade: $said"
 [[ $said == *"did not start again"* ]] || fail "the upgrade does not say that a service did not start: '$said'"
-rm -r "$root/root/bin" "$root/run/systemd/system"
+[[ $said == *"/usr/local/bin/oneway comes before"* ]] || fail "the upgrade does not say that another program is in use: '$said'"
+rm -r "$root/root/bin" "$root/run/systemd/system" "$root/usr/local/bin/oneway"
 run apt-get purge -y -qq oneway >/dev/null
 files | diff "$work/files" - || fail "a purge left these files"
 accounts | diff "$work/accounts" - || fail "a purge left these accounts"

@@ -9,6 +9,9 @@ configure) before=$2 ;;
 esac
 systemd-sysusers oneway.conf
 systemd-tmpfiles --create oneway.conf
+# As the README installs it; the services look there too.
+[ ! -x /usr/local/bin/oneway ] ||
+  echo "oneway: /usr/local/bin/oneway comes before the package's /usr/bin/oneway, also in its services: remove it" >&2
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
 # A unit runs only where an operator has started it: the first installation opens no port.
