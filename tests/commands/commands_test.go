@@ -144,7 +144,7 @@ func TestCommandsOfPagesRun(t *testing.T) {
 					h.agent(page == "exporter/doc/json.md")
 				}
 				if page == "exporter/doc/report.md" {
-					h.scrapes(125) // its intervals are whole minutes
+					h.prometheus(125) // its intervals are whole minutes
 				}
 				h.page(page, commands)
 			})
@@ -153,6 +153,7 @@ func TestCommandsOfPagesRun(t *testing.T) {
 			t.Parallel()
 			h := newHost(t)
 			h.agent(true)
+			h.prometheus(5)
 			for _, page := range pages(t) {
 				if strings.HasPrefix(page, "exporter/serve/runbook/") {
 					h.page(page, commandsOf(t, page))
@@ -191,7 +192,8 @@ chmod +x "$d/bin/sudo"
 install "$2" "$d/bin/oneway"
 mount --bind "$d/bin" /usr/local/bin
 cd "$d/work"
-cp -r "$3/deploy" "$3/grafana-dashboards" "$3/Makefile" "$3/tests" .
+cp -r "$3/deploy" . # commands write there
+ln -s "$3/grafana-dashboards" "$3/Makefile" "$3/tests" .
 touch oneway_1.0_amd64.deb # to be copied only
 install "$2" build/oneway
 "$2" man >build/oneway.1
@@ -241,11 +243,11 @@ func (h *host) shell(script string, args ...string) string {
 	return string(out)
 }
 
-// agent starts an agent with a path to itself and a load server, and a Prometheus that scrapes it; with a run its first load test has completed.
+// agent starts an agent with a path to itself and a load server; with a run its first load test has completed.
 func (h *host) agent(withRun bool) {
 	h.T.Helper()
 	write(h.T, filepath.Join(h.Dir, "etc/oneway/oneway.yml"), configuration)
-	h.shell("umask 077; head -c 24 /dev/urandom | base64 >/etc/oneway/reflector.key; cd /etc/oneway && oneway token new --file tokens --name a --out client.token && cp client.token \"$1\"/work/token", "sh", h.Dir)
+	h.shell("umask 077; head -c 24 /dev/urandom | base64 >/etc/oneway/reflector.key; cd /etc/oneway && oneway token new --file tokens --name a --out client.token --rate 20Mbit && cp client.token \"$1\"/work/token", "sh", h.Dir)
 	agent := h.Daemon("oneway", "agent", "--config.file=/etc/oneway/oneway.yml")
 	await.That(h.T, "the load server logs its pin", func() bool { h.pin = pin.FindString(agent.String()); return h.pin != "" })
 	// From now on its own client knows the pin.
@@ -253,8 +255,6 @@ func (h *host) agent(withRun bool) {
 	write(h.T, filepath.Join(h.Dir, "etc/oneway/oneway.yml"), pinned)
 	reload := "curl -sSf -X POST http://127.0.0.1:9862/-/reload"
 	h.shell(reload)
-	write(h.T, filepath.Join(h.Dir, "etc/prometheus/prometheus.yml"), "global: {scrape_interval: 1s}\nrule_files: [rules/*.yml]\nscrape_configs: [{job_name: oneway, static_configs: [{targets: ['127.0.0.1:9862']}]}]\n")
-	h.Daemon("prometheus", "--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path="+h.Dir+"/lib/prometheus", "--web.listen-address=127.0.0.1:9090")
 	var run string
 	await.That(h.T, "a run is stored", func() bool {
 		if !withRun {
@@ -267,7 +267,6 @@ func (h *host) agent(withRun bool) {
 	// The link is free for the commands.
 	write(h.T, filepath.Join(h.Dir, "etc/oneway/oneway.yml"), strings.Replace(pinned, "every: 10s", "every: 168h", 1))
 	h.shell(reload)
-	h.scrapes(5)
 	h.words = strings.NewReplacer(
 		"http://PROMETHEUS", "http://127.0.0.1:9090", "http://REMOTE-AGENT", "http://127.0.0.1:9862", "http://AGENT", "http://127.0.0.1:9862",
 		"STORE-URL", "http://127.0.0.1:9862", "HOST", "127.0.0.1", `"PATH"`, `"loopback"`, "path=PATH", "path=loopback", "FILE", "/etc/oneway/client.token --pin "+h.pin,
@@ -277,9 +276,11 @@ func (h *host) agent(withRun bool) {
 	)
 }
 
-// scrapes waits until Prometheus has more scrapes of the agent, one a second, than a number.
-func (h *host) scrapes(n int) {
+// prometheus starts a Prometheus that scrapes the agent once a second, and waits until it has more scrapes than a number.
+func (h *host) prometheus(n int) {
 	h.T.Helper()
+	write(h.T, filepath.Join(h.Dir, "etc/prometheus/prometheus.yml"), "global: {scrape_interval: 1s}\nrule_files: [rules/*.yml]\nscrape_configs: [{job_name: oneway, static_configs: [{targets: ['127.0.0.1:9862']}]}]\n")
+	h.Daemon("prometheus", "--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path="+h.Dir+"/lib/prometheus", "--web.listen-address=127.0.0.1:9090")
 	time.Sleep(time.Duration(n) * time.Second) // await.That waits less
 	await.That(h.T, "Prometheus has the path", func() bool {
 		return strings.Contains(h.shell(fmt.Sprintf("promtool query instant http://127.0.0.1:9090 'count_over_time(oneway_probe_up[5m]) > %d'", n)), "loopback")

@@ -57,8 +57,11 @@ prometheus=3.16.0
 if [[ $ONEWAY_STACK_SMOKE != 1 && ! -x build/prometheus-$prometheus/prometheus ]]; then
   tests/rules/prometheus3.sh $prometheus
 fi
+deploy/images/build.sh "$out/images" "$(dpkg --print-architecture)"
 wait "$base"
 base=
+# The hosts run the program of this image.
+docker load --quiet --input "$(ls -t "$out"/images/*.docker.tar | head -1)" | sed 's/^Loaded image: //' | xargs -I{} docker tag {} oneway-stack/oneway
 set -m # the tests have their own process group, which ends with this script
 rm -f build/stack.json
 {

@@ -95,7 +95,7 @@ func agent(name, linkNetwork, subnet, address, monitoring, config string) spec {
 	return spec{
 		name: name, image: "agent", networks: []string{linkNetwork, monitoring}, admin: true, pulse: true,
 		programs: []string{
-			"build/oneway", "build/stack/oneway-telegraf", "build/stack/oneway-clock-telegraf", "build/telegraf-1.39.0/telegraf",
+			"build/stack/oneway-telegraf", "build/stack/oneway-clock-telegraf", "build/telegraf-1.39.0/telegraf",
 			"build/stack/oneway-pulse", "tests/pulse/host/start.sh", "tests/pulse/host/chrony.conf",
 		},
 		ports: []string{"9862/tcp", "9863/tcp"},
