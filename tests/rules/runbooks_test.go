@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/serve/runbook"
+	"oneway.example/tests/commands"
 	"oneway.example/tests/expr"
 	"oneway.example/tests/oneway"
 )
@@ -36,17 +37,6 @@ func TestEveryAlertHasARunbookAndEveryRunbookAnAlert(t *testing.T) {
 	}
 }
 
-// commands are the lines of the indented blocks of a runbook.
-func commands(text string) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		if command, ok := strings.CutPrefix(line, "    "); ok {
-			out = append(out, strings.TrimSpace(command))
-		}
-	}
-	return out
-}
-
 // A command with a metric, an address of the web server, or a field of the status that does not exist finds nothing.
 func TestCommandsOfRunbooksNameWhatExists(t *testing.T) {
 	rules, _ := load(t)
@@ -64,7 +54,8 @@ func TestCommandsOfRunbooksNameWhatExists(t *testing.T) {
 	field := regexp.MustCompile(`\.([a-z_]+)`)
 	checked := 0
 	for _, name := range runbook.Names() {
-		for _, command := range commands(runbook.Text(name)) {
+		for _, c := range commands.Extract([]byte(runbook.Text(name))) {
+			command := c.Text
 			for _, m := range address.FindAllStringSubmatch(command, -1) {
 				if checked++; !slices.Contains(paths, m[1]) {
 					t.Errorf("%s: %s: the agent does not serve %s", name, command, m[1])
@@ -117,8 +108,8 @@ func TestCommandsOfRunbooksNameWhatExists(t *testing.T) {
 // These alerts fire for a path without a day of history, too: there is no series that is computed from the baseline then.
 func TestRunbooksOfDelayAndLossFindTheDelayWithoutHistory(t *testing.T) {
 	for _, name := range []string{"OnewayDelayBlowUp", "OnewayLossHigh"} {
-		if !slices.ContainsFunc(commands(runbook.Text(name)), func(command string) bool {
-			return slices.ContainsFunc(expr.Selectors(strings.TrimPrefix(command, "promtool query instant http://PROMETHEUS ")), func(s expr.Selector) bool {
+		if !slices.ContainsFunc(commands.Extract([]byte(runbook.Text(name))), func(c commands.Command) bool {
+			return slices.ContainsFunc(expr.Selectors(strings.TrimPrefix(c.Text, "promtool query instant http://PROMETHEUS ")), func(s expr.Selector) bool {
 				return s.Name == metric.DelayMin.Name
 			})
 		}) {
@@ -165,7 +156,10 @@ func TestOnewayCommandsOfRunbooksExist(t *testing.T) {
 	inline := regexp.MustCompile("`(oneway [a-z][^`]*)`")
 	help, checked := map[string]string{}, 0
 	for _, name := range runbook.Names() {
-		lines := commands(runbook.Text(name))
+		var lines []string
+		for _, c := range commands.Extract([]byte(runbook.Text(name))) {
+			lines = append(lines, c.Text)
+		}
 		for _, m := range inline.FindAllStringSubmatch(runbook.Text(name), -1) {
 			lines = append(lines, m[1])
 		}
