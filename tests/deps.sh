@@ -42,6 +42,12 @@ umoci      umoci      packages   unpacks a container image
 jq         jq         test,packages,deploy  commands of the documentation, images, and the results of two versions
 openssl    openssl    test       commands of the documentation
 sysctl     procps     test       the same
+ping       iputils-ping test     the same
+tracepath  iputils-tracepath test the same
+traceroute traceroute test       the same
+mtr        mtr-tiny   test       the same
+tcpdump    tcpdump    test       the same
+ethtool    ethtool    test       the same
 /usr/lib/python3.11/ensurepip/__init__.py python3-venv deploy Ansible is installed beside the system
 busybox    busybox    openwrt    the shell of OpenWrt
 qemu-mipsel-static qemu-user-static openwrt runs programs of other architectures

@@ -188,7 +188,11 @@ cp -r "$3/deploy/prometheus/rules" "$d/etc/prometheus/rules"
 mount --bind "$d/etc" /etc
 mount --bind "$d/share" /usr/local/share
 printf '#!/bin/sh\nexec "$@"\n' >"$d/bin/sudo" # this is root
-chmod +x "$d/bin/sudo"
+printf '#!/bin/sh\nshift\nexec "$@"\n' >"$d/bin/ssh" # every other host is this one
+chmod +x "$d/bin/sudo" "$d/bin/ssh"
+ip link add eth0 type veth peer name eth1
+ip link set eth0 up
+ip link set eth1 up
 install "$2" "$d/bin/oneway"
 mount --bind "$d/bin" /usr/local/bin
 cd "$d/clone"
@@ -196,6 +200,7 @@ cp -r "$3/deploy" . # commands write there
 ln -s "$3/grafana-dashboards" "$3/Makefile" "$3/tests" .
 touch oneway_1.0_amd64.deb # to be copied only
 install "$2" build/oneway
+touch build/oneway-telegraf build/oneway-clock-telegraf # to be installed only
 "$2" man >build/oneway.1
 cp -r "$3/deploy/completion" build/completion
 printf 'driftfile /var/lib/chrony-drift\nlocal stratum 1\nallow 127.0.0.1\n' >/etc/oneway/chrony.conf
@@ -271,7 +276,7 @@ func (h *host) agent(withRun bool) {
 		"http://PROMETHEUS", "http://127.0.0.1:9090", "http://REMOTE-AGENT", "http://127.0.0.1:9862", "http://AGENT", "http://127.0.0.1:9862",
 		"STORE-URL", "http://127.0.0.1:9862", "HOST", "127.0.0.1", `"PATH"`, `"loopback"`, "path=PATH", "path=loopback", "FILE", "/etc/oneway/client.token --pin "+h.pin,
 		"RATE", "1Mbit", "/runs/ID", "/runs/"+run, "sha256:7a2b...", h.pin, "oneway probe --json", "oneway probe --count=10 --interval=20ms --json",
-		"--token-file token --pin", "--duration 1s --token-file token --pin", "--duration 10s", "--duration 2s", "oneway test tcp-sweep", "oneway test tcp-sweep --send-buffer-bytes=64KiB --cell-duration=4s --repetitions=1", "LINK", "loopback", "--path=berlin", "--path=loopback", "server.example.net", "127.0.0.1",
+		"mtr -u -w -c 100", "mtr -u -w -c 1 -G 1", "--token-file token --pin", "--duration 1s --token-file token --pin", "--duration 10s", "--duration 2s", "oneway test tcp-sweep", "oneway test tcp-sweep --send-buffer-bytes=64KiB --cell-duration=4s --repetitions=1", "LINK", "loopback", "--path=berlin", "--path=loopback", "server.example.net", "127.0.0.1",
 		"--from=2026-10-01", "--from="+time.Now().AddDate(0, 0, -1).Format(time.DateOnly), "--to=2026-11-01", "--to="+time.Now().AddDate(0, 0, 1).Format(time.DateOnly),
 	)
 }

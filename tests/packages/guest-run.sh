@@ -11,7 +11,7 @@ tar -C "$work/root" --numeric-owner -xf "$tar"
 cp "$here/guest.sh" "$work/root/root/"
 mkdir "$work/root/root/old" "$work/root/root/new"
 mkdir "$work/root/root/pages"
-cp "$here"/../../exporter/doc/{install,upgrade,troubleshooting}.md "$work/root/root/pages/"
+cp "$here"/../../exporter/doc/{install,upgrade,troubleshooting}.md "$here"/../../exporter/serve/runbook/*.md "$work/root/root/pages/"
 cp "$old" "$work/root/root/old/"
 cp "$new" "$work/root/root/new/"
 cat >"$work/root/root/start.sh" <<END

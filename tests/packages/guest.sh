@@ -100,6 +100,17 @@ echo "== the commands of the pages Upgrade and Troubleshooting"
 page upgrade.md '^(apt-get|oneway)' "${new%/*}"
 page troubleshooting.md '^(oneway|journalctl)' /
 
+echo "== the commands of the runbooks that need systemd"
+sed -n 's/^    //p' /root/pages/Oneway*.md | sed -n -E 's/^(ssh HOST )?(systemctl|journalctl|dmesg)/\2/p' | sort -u >/root/commands
+[ -s /root/commands ] || fail "the runbooks have no such command"
+while read -r command; do
+  echo "# $command"
+  status=0
+  (eval "$command" </dev/null) || status=$?
+  # journalctl found no entry (1); a unit is not active (3) or does not exist (4): systemctl(1).
+  case "$command $status" in *' 0' | journalctl*' 1' | 'systemctl status '*' '[34]) ;; *) fail "$command: exit status $status" ;; esac
+done </root/commands
+
 echo "== reflector and load server of their own"
 systemctl stop oneway-agent
 systemctl enable --now oneway-reflect
