@@ -55,10 +55,10 @@ func TestClusterTakesTheChart(t *testing.T) {
 	c.refusals(&r)
 	c.releases(&r)
 	c.page(&r)
-	c.describe()
 	if t.Failed() {
 		return
 	}
+	c.describe()
 	fmt.Fprintf(&r, "\nThe test took %.0f s, without the builds.\n", time.Since(begin).Seconds())
 	if err := os.WriteFile("RESULT.md", []byte(r.String()), 0o644); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ go=${GO:-go}
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 mkdir -p "$out"
+out=$(realpath "$out")
 # text/template calls methods by name, for which the linker keeps every exported method of every type: 0.8 MB of a package. No
 # template of this build calls a method, so that its lookup is replaced.
 template=$("$go" env GOROOT)/src/text/template/exec.go
@@ -24,7 +25,7 @@ sed 's/method := ptr\.MethodByName(fieldName); method/method := (reflect.Value{}
 printf '{"Replace": {"%s": "%s"}}' "$template" "$stage/exec.go" >"$stage/overlay.json"
 
 unset GOARM GOMIPS
-export GOOS=linux CGO_ENABLED=0
+export STAGE=$stage GOOS=linux CGO_ENABLED=0
 for OPENWRT; do
   case $OPENWRT in
   aarch64_*) export GOARCH=arm64 ;;
@@ -40,6 +41,8 @@ for OPENWRT; do
   echo "openwrt: $VERSION for $OPENWRT" >&2
   export OPENWRT BINARY=$stage/$OPENWRT/oneway
   make --no-print-directory -s slim BUILD="$stage/$OPENWRT" VERSION="$VERSION" OVERLAY="$stage/overlay.json"
+  bill "$BINARY" "$out/oneway-$VERSION-$OPENWRT.cdx.json" "$stage/licenses.txt"
+  gzip -9nc "$stage/licenses.txt" >"$stage/licenses.txt.gz"
   find "$stage" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
   nfpm --config deploy/openwrt/nfpm.yaml --packager ipk --target "$out"
 done

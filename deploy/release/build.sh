@@ -12,8 +12,13 @@ cd "$(dirname "$0")/../.."
   git status --short >&2
   exit 1
 }
+[[ -e $out/SHA256SUMS || -z $(ls -A "$out" 2>/dev/null) ]] || {
+  echo "release: $out: it has files and no SHA256SUMS: not a release, which this one would replace" >&2
+  exit 1
+}
 rm -rf "$out"
 mkdir -p "$out"
+touch "$out/SHA256SUMS" # the next run replaces an interrupted one
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 for architecture; do
@@ -27,6 +32,7 @@ deploy/kubernetes/build.sh "$out"
 cp "$stage/$1/licenses.txt" "$out/LICENSES.txt"
 # From the heading of the first version to the next one.
 awk '/^## /{n++} n == 1' CHANGELOG.md >"$out/CHANGES.md"
+rm "$out/SHA256SUMS"
 (cd "$out" && sha256sum -- *) >"$stage/SHA256SUMS"
 cp "$stage/SHA256SUMS" "$out/"
 if [[ -n ${MINISIGN_KEY:-} ]]; then

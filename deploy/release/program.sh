@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 out=${1:?usage: deploy/release/program.sh DIRECTORY ARCHITECTURE}
 architecture=${2:?usage: deploy/release/program.sh DIRECTORY ARCHITECTURE}
 . deploy/release/version.sh
+. deploy/release/packages.sh
 mkdir -p "$out"
 if [[ -n ${PROGRAMS:-} ]]; then
   cp "$PROGRAMS/$architecture/"{oneway,oneway.1,oneway.cdx.json,licenses.txt} "$out/"
@@ -17,5 +18,4 @@ unset GOARM
 [[ $architecture != arm7 ]] || export GOARM=7
 GOOS=linux GOARCH=${architecture%7} make --no-print-directory -s program BUILD="$(realpath "$out")" VERSION="$VERSION"
 out=$(realpath "$out")
-"${GO:-go}" run -C deploy/sbom . -program "$out/oneway" -bill "$out/oneway.cdx.json" -licenses "$out/licenses.txt" -notes "$PWD/deploy/images/licenses.txt" \
-  -version "$VERSION" -revision "$REVISION" -date "$SOURCE_DATE_EPOCH"
+bill "$out/oneway" "$out/oneway.cdx.json" "$out/licenses.txt" -notes "$PWD/deploy/images/licenses.txt"

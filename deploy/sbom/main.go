@@ -92,7 +92,11 @@ type listed struct {
 // components returns oneway, the modules in the program and the standard library, with their licenses.
 func (r Release) components(info *debug.BuildInfo) ([]*Component, error) {
 	environment := os.Environ()
+	tags := ""
 	for _, s := range info.Settings {
+		if s.Key == "-tags" {
+			tags = s.Value
+		}
 		if strings.HasPrefix(s.Key, "GO") || s.Key == "CGO_ENABLED" {
 			environment = append(environment, s.Key+"="+s.Value)
 		}
@@ -113,7 +117,7 @@ func (r Release) components(info *debug.BuildInfo) ([]*Component, error) {
 		all, by[d.Path] = append(all, c), c
 	}
 	all = append(all, standard)
-	out, err := r.run(environment, "list", "-deps", "-json=Dir,Standard,Module", info.Path)
+	out, err := r.run(environment, "list", "-deps", "-tags="+tags, "-json=Dir,Standard,Module", info.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ deploy/openwrt/build.sh "$work/one" "$@"
     cmp "$package" "$work/two/${package##*/}" || fail "two builds differ"
     size=$(stat -c %s "$package")
     say "$architecture: $size bytes"
+    # The page has it in MB.
+    awk -v size="$size" -v architecture="$architecture" '$2 == architecture {said = $4 * 1e6} END {exit !(said > 0.98 * size && said < 1.02 * size)}' exporter/doc/openwrt.md ||
+      fail "exporter/doc/openwrt.md has another size of $architecture"
     [[ $size -le $largest ]] || fail "${package##*/} is larger than $largest bytes"
 
     root=$work/$architecture

@@ -21,9 +21,13 @@ git clone -q . "$copy/one" # this directory may have changes, such as the result
 (umask 077 && git clone -q . "$copy/two")
 # Secrets of whoever runs Compose or Ansible there are in no package.
 touch "$copy/two/deploy/compose/secrets/grafana_password" "$copy/two/deploy/ansible/files/stamp.key"
-build() { MINISIGN_KEY=$copy/secret.key "$copy/$1/deploy/release/build.sh" "$PWD/$work/$1" "$architecture"; }
+# The guests are part of make deploy-test, which has time for all architectures, with OpenWrt, each program compiled twice.
+all=("$architecture") cache=$("$go" env GOCACHE)
+[[ ${GUESTS:-} != 1 ]] || all=() cache=$copy/cache
+rm -rf "${work:?}"/{one,two}
+build() { MINISIGN_KEY=$copy/secret.key "$copy/$1/deploy/release/build.sh" "$PWD/$work/$1" "${all[@]}"; }
 build one
-(umask 077 && GOAMD64=v3 GOARM64=v8.1 build two)
+(umask 077 && GOCACHE=$cache GOAMD64=v3 GOARM64=v8.1 build two)
 cmp "$work/one/SHA256SUMS" "$work/two/SHA256SUMS" || {
   echo "packages: two builds differ" >&2
   exit 1
@@ -39,9 +43,10 @@ tar -tzf "$copy"/oneway-*.tgz >"$copy/chart"
   echo "packages: the chart has a file that is not of the repository" >&2
   exit 1
 }
-deb=$(ls "$work"/one/*.deb) rpm=$(ls "$work"/one/*.rpm)
+deb=$(ls "$work"/one/*_"$architecture".deb) rpm=$(ls "$work"/one/*."$(uname -m)".rpm)
 "$go" build -o "$copy/oneway-program" ./exporter/cmd/oneway
 "$copy/oneway-program" verify --public-key="$copy/public.key" "$work"/one/oneway* "$work/one/CHANGES.md" "$work/one/LICENSES.txt"
+ls "$work/one" | sed 's/^/packages: of both builds: /'
 
 say "bills of materials"
 "$go" test -C deploy/sbom -count=1 .
