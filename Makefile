@@ -72,7 +72,11 @@ deploy-test: ## all of deploy/: packages in guests with systemd, two versions ag
 	GO='$(GO)' GUESTS=1 tests/packages/run.sh
 	@tests/compose/run.sh test
 	@# Last, as it writes its result to a file that the packages have.
-	@$(MAKE) --no-print-directory openwrt-test cluster-test
+	@$(MAKE) --no-print-directory openwrt-test chart-test cluster-test
+
+.PHONY: chart-test
+chart-test: ## the Helm chart with Helm, which it builds first; after a change of the chart, or of what is in it, its record keeps the build out of make packages-test; root
+	ONEWAY_HELM=1 $(GO) test -C deploy/kubernetes -count=1 -timeout 30m -skip '^TestClusterTakesTheChart$$' .
 
 .PHONY: cluster-test
 cluster-test: ## the Helm chart in a control plane of Kubernetes: etcd, API server, controllers, scheduler, simulated nodes; half an hour of building at first

@@ -20,7 +20,7 @@ const root = "../.."
 // valueSets are the files of values in testdata.
 var valueSets = []string{"node", "pod", "operator"}
 
-// tools are what TestMain has made: the program helm, and the archive of the chart.
+// tools are what TestMain has made: the program helm, unless the tests run without it, and the archive of the chart.
 type tools struct{ helm, archive string }
 
 var made tools
@@ -35,20 +35,36 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	status := m.Run()
+	if status == 0 && os.Getenv(withHelm) == "1" {
+		if err := record(); err != nil {
+			fmt.Fprintln(os.Stderr, "kubernetes:", err)
+			status = 1
+		}
+	}
 	_ = os.RemoveAll(dir)
 	os.Exit(status)
 }
 
 func prepare(dir string) (tools, error) {
+	made := tools{archive: filepath.Join(dir, "oneway-"+testVersion+".tgz")}
+	if err := run(root, dir, testVersion, time.Unix(1_800_000_000, 0), ""); err != nil {
+		return made, err
+	}
+	if needed, err := helmIsNeeded(); err != nil || !needed {
+		return made, err
+	}
 	find := exec.Command("go", "tool", "-n", "helm")
 	find.Env = append(os.Environ(), "CGO_ENABLED=0")
 	path, err := find.Output()
 	if err != nil {
-		return tools{}, fmt.Errorf("go tool helm: %w", err)
+		return made, fmt.Errorf("go tool helm: %w", err)
 	}
-	err = run(root, dir, "1.2.3-git20261130", time.Unix(1_800_000_000, 0), "")
-	return tools{strings.TrimSpace(string(path)), filepath.Join(dir, "oneway-1.2.3-git20261130.tgz")}, err
+	made.helm = strings.TrimSpace(string(path))
+	return made, nil
 }
+
+// testVersion is the version of the chart in the tests.
+const testVersion = "1.2.3-git20261130"
 
 // kubeVersion is the version of Kubernetes for commands without a cluster.
 const kubeVersion = "--kube-version=1.37.2"
@@ -81,33 +97,49 @@ func field(of map[string]any, path ...string) any {
 	return value
 }
 
-// objects renders the chart with a set of values.
+// objects renders the chart with a set of values; without Helm they are the recorded ones.
 func objects(t *testing.T, set string, more ...string) []object {
 	t.Helper()
+	if made.helm == "" && len(more) == 0 {
+		return decode(t, string(read(t, recorded(set))))
+	}
 	return decode(t, manifest(t, set, more...))
 }
 
 // manifest is the text of these objects.
 func manifest(t *testing.T, set string, more ...string) string {
 	t.Helper()
-	text, err := helm(append([]string{"template", "oneway", made.archive, kubeVersion, "--namespace=measure", "--values=testdata/" + set + ".yaml"}, more...)...)
+	needHelm(t)
+	text, err := render(set, more...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
 }
 
-func decode(t *testing.T, text string) (all []object) {
+func render(set string, more ...string) (string, error) {
+	return helm(append([]string{"template", "oneway", made.archive, kubeVersion, "--namespace=measure", "--values=testdata/" + set + ".yaml"}, more...)...)
+}
+
+func decode(t *testing.T, text string) []object {
 	t.Helper()
+	all, err := decoded(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func decoded(text string) (all []object, _ error) {
 	documents := yaml.NewDecoder(strings.NewReader(text))
 	for {
 		var o map[string]any
 		err := documents.Decode(&o)
 		if errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		}
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if o != nil { // what is between two separators
 			all = append(all, o)

@@ -115,6 +115,7 @@ func TestUnknownFieldsAreNotAsTheServerDescribesThem(t *testing.T) {
 
 // TestEachNameOfAReleaseGivesValidObjects: the longest one, whose paths have names of at most 100 characters, and one that YAML takes for a number.
 func TestEachNameOfAReleaseGivesValidObjects(t *testing.T) {
+	needHelm(t)
 	check := schemas(t, schemasFile)
 	for _, release := range []string{strings.Repeat("r", 53), "123"} {
 		text, err := helm("template", release, made.archive, kubeVersion, "--namespace=measure", "--values=testdata/operator.yaml", "--set=replicas=100",
