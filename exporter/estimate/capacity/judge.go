@@ -28,6 +28,8 @@ const (
 	// groups.
 	grouped = 0.3
 	local   = 0.25
+	// fewGrouped is the number of gaps near zero from which on the link may have slots that carry little more than a packet.
+	fewGrouped = 2
 	// meanSigmas is the number of standard errors by which the mean gap exceeds the median if other packets are in
 	// between.
 	meanSigmas = 4
@@ -93,7 +95,8 @@ func (v *Verdict) tooShort(o Options) bool {
 // uneven adds to Error the effect of uneven arrivals on the dispersion, and reports whether it is too large.
 //
 // Groups may have delayed the first or the last packet by the length of one, in each train alike; a train that is
-// long compared with it remains valid. If most gaps are alike and the mean is longer, other packets are in between;
+// long compared with it remains valid. Slots that carry little more than a packet show it by a few packets that arrive right after
+// the previous one. If most gaps are alike and the mean is longer, other packets are in between;
 // with jitter alone the gaps below the median spread like those above. Other scatter also differs from train to
 // train, and is as large over a quarter of the train as over all of it, unless the gaps vary independently.
 func (v *Verdict) uneven(gaps []float64) {
@@ -115,7 +118,11 @@ func (v *Verdict) uneven(gaps []float64) {
 	case one > variable*even && quarter*quarter > independent*one*one:
 		limit = 0
 	}
-	v.Error += time.Duration(1e9 * off)
+	width := off
+	if ascending[min(fewGrouped, len(gaps))-1] <= local*even {
+		width = max(off, widest)
+	}
+	v.Error += time.Duration(1e9 * width)
 	if off > limit*v.Dispersion.Seconds() {
 		us := func(seconds float64) time.Duration { return time.Duration(1e9 * seconds).Round(time.Microsecond) }
 		v.is(result, "the interval of packets is %v in the mean, %v in the median and at most %v; the time over a quarter of the train varies by %v",
