@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/estimate/working"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
@@ -44,7 +45,7 @@ func (w *Working) lines(directions []sample.Direction) (lines []probe.Result) {
 	return lines
 }
 
-// compare is "idle 14.0 ms ± 1.2 ms, working 880.0 ms ± 1.2 ms, loss 13 %, R 91 -> 12": the medians and the loss, if any, in one direction, or of round trips without synchronized
+// compare is "idle 14.0 ms ± 1.2 ms, working 880.0 ms ± 1.2 ms, loss 13 %, R 91 -> 12 (one packet changes it by up to 51)": the medians and the loss, if any, in one direction, or of round trips without synchronized
 // clocks, or the loss alone where nothing arrives; nil if there is none of these.
 func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	own := loaded.Way(d)
@@ -56,7 +57,7 @@ func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 	case own.Delay != nil:
 		numbers := append(medians("", before.Delay, own.Delay), lossOf(own)...)
 		if own.R != nil && before.R != nil {
-			numbers = append(numbers, report.Number{Label: "R", Before: before.R, Value: own.R, Unit: unit.RFactor})
+			numbers = append(numbers, report.Number{Label: "R", Before: before.R, Value: own.R, Unit: unit.RFactor, Text: coarse(before, own)})
 		}
 		return numbers
 	case loaded.RoundTrip != nil:
@@ -67,6 +68,20 @@ func compare(idle, loaded *working.Part, d sample.Direction) []report.Number {
 		return append(medians("round trip ", trip, loaded.RoundTrip), lossOf(own)...)
 	}
 	return lossOf(own)
+}
+
+// coarse says that R is of few packets, in one part or the other; empty: one packet changes it by no more than R may be off where it is known.
+func coarse(ways ...*working.Way) string {
+	step := 0.0
+	for _, w := range ways {
+		if w.RStep != nil {
+			step = max(step, *w.RStep)
+		}
+	}
+	if step <= voice.MostUnknown {
+		return ""
+	}
+	return fmt.Sprintf("(one packet changes it by up to %s)", unit.RFactor.Format(step))
 }
 
 // lossOf is the loss of a direction, or its limits; nil: nothing was lost, or it is unknown.

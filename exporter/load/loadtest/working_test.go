@@ -56,6 +56,13 @@ func TestLineOfEachDirectionTellsIdleAndWorkingDelay(t *testing.T) {
 			}}}},
 			"idle 30 ms, working 380 ms, loss 31 %, R 92 -> 0", "not measured",
 		},
+		"few packets before the load": {
+			Working{Parts: []working.Part{
+				{Loaded: working.None, Forward: working.Way{Delay: &working.Quantiles{P50: 0.02}, R: new(40.7), RStep: new(51.08)}},
+				{Loaded: working.Forward, Forward: working.Way{Delay: &working.Quantiles{P50: 0.02}, R: new(57.0), RStep: new(26.5)}},
+			}},
+			"idle 20 ms, working 20 ms, R 41 -> 57 (one packet changes it by up to 51)", "not measured",
+		},
 		"the path dies during the load": {
 			Working{Parts: []working.Part{idle, {Loaded: working.Forward, Forward: working.Way{
 				Delay: &working.Quantiles{P50: 0.38}, LossLimits: &working.LossLimits{High: 0.49, Undecided: 49},
