@@ -12,9 +12,9 @@ var (
 		Name: "OnewayClockUnsynchronized",
 		Expr: promql(`
 $clockSynchronized == 0
-unless ignoring (state) $clockState{state=~"none|silent"} == 1`, names{
-			"clockSynchronized": metric.ClockSynchronized.Name,
-			"clockState":        metric.ClockState.Name,
+unless ignoring (state) $clockState == 1`, names{
+			"clockSynchronized": latest(metric.ClockSynchronized.Name),
+			"clockState":        latest(metric.ClockState.Name + `{state=~"none|silent"}`),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
@@ -26,12 +26,12 @@ unless ignoring (state) $clockState{state=~"none|silent"} == 1`, names{
 	ClockDataAbsent = Rule{
 		Name: "OnewayClockDataAbsent",
 		Expr: promql(`
-$clockState{state="silent"} == 1
+$clockState == 1
 or
 group by (job, instance) ($probeUp) unless on (job, instance) $clockSynchronized`, names{
-			"clockState":        metric.ClockState.Name,
-			"probeUp":           metric.ProbeUp.Name,
-			"clockSynchronized": metric.ClockSynchronized.Name,
+			"clockState":        latest(metric.ClockState.Name + `{state="silent"}`),
+			"probeUp":           latest(metric.ProbeUp.Name),
+			"clockSynchronized": latest(metric.ClockSynchronized.Name),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
@@ -99,7 +99,7 @@ either, and OnewayClockErrorTooLarge is silent.`,
 	}
 	ClockHoldover = Rule{
 		Name: "OnewayClockHoldover",
-		Expr: metric.ClockState.Name + `{state="holdover"} == 1`,
+		Expr: latest(metric.ClockState.Name+`{state="holdover"}`) + " == 1",
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 10 * time.Minute,
 			Summary: "The clock of {{ $labels.instance }} has lost its source",
@@ -158,17 +158,18 @@ $disagreement > $disagreementBound
 Foreign reflectors may never report a synchronized clock: the alert covers ours, and
 those that were synchronized within a day. With clock source none there is no alert.`,
 		Expr: promql(`
-$remoteClockSynchronized == 0
+$now == 0
 and on (job, instance, path, probe)
 (
-  $pathInfo{reflector="oneway"}
+  $pathInfo
   or
   max_over_time($remoteClockSynchronized[1d]) == 1
 )
-unless on (job, instance) $clockState{state="none"} == 1`, names{
+unless on (job, instance) $clockState == 1`, names{
+			"now":                     latest(metric.RemoteClockSynchronized.Name),
 			"remoteClockSynchronized": metric.RemoteClockSynchronized.Name,
-			"pathInfo":                metric.PathInfo.Name,
-			"clockState":              metric.ClockState.Name,
+			"pathInfo":                latest(metric.PathInfo.Name + `{reflector="oneway"}`),
+			"clockState":              latest(metric.ClockState.Name + `{state="none"}`),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 10 * time.Minute,

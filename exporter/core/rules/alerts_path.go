@@ -20,11 +20,11 @@ avg_over_time($probeUp[15m])
 * on (job, instance, path, probe) group_left (host) $pathHost
 and on (job, instance, path, probe)
 (
-  max_over_time($probeUp[90s]) == 0 and $probeUp offset 90s
+  max_over_time($probeUp[90s]) == 0 and last_over_time($probeUp[1m] offset 90s)
   or
   (
     avg_over_time($probeUp[15m]) < on (path) group_left () $probeUpRatio
-    and $probeUp offset 5m
+    and last_over_time($probeUp[1m] offset 5m)
     unless min_over_time($probeUp[3m]) == 1
   )
 )`, names{

@@ -19,18 +19,25 @@ func DelaysCounted() *metric.Desc { return metric.ProbeInterval }
 var (
 	PathHost = Rule{
 		Name: "oneway:path_host:info",
-		Doc: `The host at the other end of a path, by the address in use; without it while there is none. A target that
-is measured on demand (/probe) is no path: it has probe_success.`,
+		Doc: `The host at the other end of a path, by the address in use; without it while there is none. After a failed scrape
+it is the host of the last 5 minutes, if there was only one. A target that is measured on demand (/probe) is no path: it
+has probe_success.`,
 		Expr: promql(`
 (
-  max by (job, instance, path, probe, host) (label_replace($pathInfo, "host", "$1", "peer", "\\[?(.*?)\\]?(:[0-9]+)?"))
+  $host
   or on (job, instance, path, probe)
   group by (job, instance, path, probe) ($probeUp)
+  or on (job, instance, path, probe)
+  ($lately unless on (job, instance, path, probe) count by (job, instance, path, probe) ($lately) > 1)
+  or on (job, instance, path, probe)
+  group by (job, instance, path, probe) ($upLately)
 )
 unless on (job, instance) $onDemand`, names{
-			"pathInfo": metric.PathInfo.Name,
+			"host":     hostOf(metric.PathInfo.Name),
 			"probeUp":  metric.ProbeUp.Name,
-			"onDemand": metric.OnDemandSuccess.Name,
+			"lately":   hostOf(latest(metric.PathInfo.Name)),
+			"upLately": latest(metric.ProbeUp.Name),
+			"onDemand": latest(metric.OnDemandSuccess.Name),
 		}),
 	}
 	LowConfidenceRatio = Rule{
@@ -103,6 +110,11 @@ or
 		}),
 	}
 )
+
+// hostOf is the label host of an expression of metric.PathInfo, by probe.
+func hostOf(info string) string {
+	return `max by (job, instance, path, probe, host) (label_replace(` + info + `, "host", "$1", "peer", "\\[?(.*?)\\]?(:[0-9]+)?"))`
+}
 
 // The best R of a call by direction.
 var (

@@ -47,3 +47,8 @@ func byHour(d *metric.Desc, operation string) string {
 func baseName(d *metric.Desc) string {
 	return strings.TrimSuffix(strings.TrimPrefix(d.Name, "oneway_"), "_total")
 }
+
+// latest is the last value of a gauge within 5 minutes, which is as far as Prometheus looks back where no scrape failed. A failed scrape
+// ends every series of its target: where scrapes and evaluations have a common period, each evaluation may meet a failed one, and
+// an expression that reads the series itself has no value then.
+func latest(series string) string { return "last_over_time(" + series + "[5m])" }

@@ -30,18 +30,18 @@ func inMillis(seconds float64) string { return decimal(seconds*1e3) + " ms" }
 // limitOfPath is a threshold of paths with light probes.
 func limitOfPath(quantity string, value float64, doc string) Threshold {
 	t := limit(quantity, value, doc)
-	t.ByPath = effective(quantity, t.Name, metric.ProbeInterval.Name+" or "+metric.ProbeUp.Name)
+	t.ByPath = effective(quantity, t.Name, latest(metric.ProbeInterval.Name)+" or "+latest(metric.ProbeUp.Name))
 	return t
 }
 
 // limitOfRuns is a threshold of paths with load tests.
 func limitOfRuns(quantity string, value float64, doc string) Threshold {
 	t := limit(quantity, value, doc)
-	t.ByPath, t.ofRuns = effective(quantity, t.Name, metric.RunInterval.Name), true
+	t.ByPath, t.ofRuns = effective(quantity, t.Name, latest(metric.RunInterval.Name)), true
 	return t
 }
 
-// effective is the threshold by path, for the paths of a series: the value of the path if it has one, else the default.
+// effective is the threshold by path, for the paths of an expression: the value of the path if it has one, else the default.
 func effective(quantity, threshold, paths string) Rule {
 	return Rule{Name: "oneway:path_threshold:" + quantity, Expr: promql(`
 max by (path) ($threshold{path!=""})
