@@ -13,6 +13,8 @@ const (
 	// reflectRate is the most packets a second, and reflectShare the most of the token's rate that they may take.
 	reflectRate  = 200
 	reflectShare = 0.1
+	// reflectQueries is the most queries a second.
+	reflectQueries = 2
 )
 
 // Reflect requests a reflector for at most so much payload in each direction, which is taken from the bytes that Open
@@ -50,6 +52,14 @@ func (l Limits) ReflectRate() int {
 		return reflectRate
 	}
 	return int(min(reflectRate, reflectShare*l.BytesPerSecond/probe.LightBytes))
+}
+
+// ReflectLimit returns how many packets a second the reflector accepts, and how many beyond that at once. What it rejects is lost to the
+// sender, so both are above ReflectRate: the sender also queries its counts, and sends one packet in each interval at a random time, so that
+// two may follow each other at once, beside what the path delays.
+func (l Limits) ReflectLimit() (rate, burst int) {
+	rate = l.ReflectRate()
+	return rate + reflectQueries, rate/4 + 2 + reflectQueries
 }
 
 // Reflect requests a reflector for packets of the session, once after Open. The error is a *Refusal, or the one of the

@@ -70,8 +70,9 @@ func (s *session) openReflector(m *loadcontrol.Reflect) (reply loadcontrol.Refle
 	reply.Key = make([]byte, reflectKeyBytes)
 	_, _ = rand.Read(reply.Key) // never fails (Go 1.24)
 	remote := s.Remote().Addr().WithZone("")
+	rate, burst := limits.ReflectLimit()
 	o := reflector.Options{
-		Keys: []*stampfmt.Key{stampfmt.NewKey(reply.Key)}, RequireKey: true, RatePackets: limits.ReflectRate(), MaxReplyBytes: uint64(m.Bytes),
+		Keys: []*stampfmt.Key{stampfmt.NewKey(reply.Key)}, RequireKey: true, RatePackets: rate, RateBurst: burst, MaxReplyBytes: uint64(m.Bytes),
 		MaxRequestBytes: probe.LightBytes, NoRejections: true, MaxSessions: reflectSessions, MemoryLimit: -1, ReceiveBufferBytes: reflectBuffer,
 		Allow: []netip.Prefix{netip.PrefixFrom(remote, remote.BitLen())},
 	}

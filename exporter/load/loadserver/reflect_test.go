@@ -234,3 +234,23 @@ func TestSecondReflectorAndOneForALowRateAreRefused(t *testing.T) {
 		t.Error(r)
 	}
 }
+
+// At the highest rate that a token gives, two packets of adjacent intervals may follow each other at once, and the sender queries its counts
+// each second. What the reflector rejects, the client counts as lost on the path.
+func TestReflectorAcceptsItsClientsRateWithQueries(t *testing.T) {
+	s, l := lease(t, Options{}, "a", "slow rate=60kbit")
+	s.tokens["a"] = s.tokens["slow"]
+	_, r := s.reflecting(l)
+	c := dialUDP(t, "127.0.0.1", r.Port)
+	defer c.Close()
+	begin := time.Now()
+	for seq := range uint32(8) {
+		// Two packets and a query at the begin of each second, of a rate of 2 packets a second; real time, which the reflector measures.
+		time.Sleep(time.Until(begin.Add(time.Duration(seq/2) * time.Second)))
+		for range 2 - seq%2 {
+			if n := exchange(t, c, request(seq, r.Key), remoteend.Timeout); n == 0 {
+				t.Fatalf("packet %d after %v: no reply", seq, time.Since(begin).Round(time.Millisecond))
+			}
+		}
+	}
+}
