@@ -20,7 +20,7 @@ type LightOptions struct {
 	// Key is the shared secret of authenticated mode.
 	Key  []byte
 	DSCP int
-	// Interval is the time between packets. LossTimeout is the time of either direction after which one is lost.
+	// Interval is the mean time between packets: there is one in each, at random. LossTimeout is the time of either direction after which one is lost.
 	Interval, LossTimeout time.Duration
 	// MaxBytes is the most payload that is sent.
 	MaxBytes int64

@@ -63,7 +63,7 @@ func (o *Options) Describe() []option.Description {
 		option.Switch(&o.Checksum, true, "Send with UDP checksum; without it (IPv4) corrupted packets arrive and are counted."),
 		option.Number(&o.DrainTimeout, 5*time.Second, 100*time.Millisecond, loadcontrol.MaxIdle, "Waiting time for packets after the last one was sent (tests of TCP: for the light packets during the load): "+
 			"longer than the delay of the link's queue, when both directions are loaded at once several times the delay of both queues."),
-		option.Number(&o.WorkingDelayInterval, 100*time.Millisecond, 10*time.Millisecond, time.Second, fmt.Sprintf("Time between light test packets during the load, and for %v before it, "+
+		option.Number(&o.WorkingDelayInterval, 100*time.Millisecond, 10*time.Millisecond, time.Second, fmt.Sprintf("Mean time between light test packets during the load, and for %v before it, "+
 			"which measure the delay, loss and R that others have meanwhile. At 100ms they take 17 kb/s in each direction: choose more on a link below 1 Mb/s.", loadtest.IdleTime)).Unset("none"),
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 // Working is the working delay of a run: the delay of light test packets during its load, compared with the idle link.
 type Working struct {
-	// Interval is the time between packets.
+	// Interval is the mean time between packets.
 	Interval report.Seconds `json:"interval_seconds"`
 	// Reason is why there are no values; empty: there are.
 	Reason string `json:"reason,omitempty"`

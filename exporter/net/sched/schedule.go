@@ -27,6 +27,34 @@ func (s periodic) Next(previous time.Duration) time.Duration {
 	return previous - since + s.interval
 }
 
+// Scattered has a slot in every interval, each at a place of its own that seed decides: as many as Periodic has, and no common period
+// with anything on the path. Links that send in slots, and queues that fill and drain in step, otherwise show all packets of a short stream the same
+// delay. The schedule has no state and is safe for concurrent use.
+func Scattered(interval time.Duration, seed uint64) Schedule {
+	return scattered{max(interval, 1), seed}
+}
+
+type scattered struct {
+	interval time.Duration
+	seed     uint64
+}
+
+func (s scattered) Next(previous time.Duration) time.Duration {
+	k := previous / s.interval
+	for {
+		if slot := s.slot(k); slot > previous {
+			return slot
+		}
+		k++
+	}
+}
+
+// slot is the time to send in interval k.
+func (s scattered) slot(k time.Duration) time.Duration {
+	place := rand.New(rand.NewPCG(s.seed, uint64(k))).Int64N(int64(s.interval))
+	return k*s.interval + time.Duration(place)
+}
+
 // RandomPhase returns a start uniformly distributed in [0, interval), which RFC 3432 section 3 requires to avoid
 // synchronization with other periodic events. Zero for an interval not above zero.
 func RandomPhase(interval time.Duration, rng *rand.Rand) time.Duration {

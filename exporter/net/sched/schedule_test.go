@@ -29,12 +29,34 @@ func TestLatenessDoesNotShiftPeriodicSlots(t *testing.T) {
 func TestSchedulesAlwaysAdvance(t *testing.T) {
 	rng := seeded(t)
 	for name, s := range map[string]Schedule{
-		"periodic without interval": Periodic(0, 5), "poisson without mean": Poisson(-1, rng), "fast poisson": Poisson(2, rng),
+		"periodic without interval": Periodic(0, 5), "scattered without interval": Scattered(0, 5), "fast scattered": Scattered(7, 5), "poisson without mean": Poisson(-1, rng), "fast poisson": Poisson(2, rng),
 	} {
 		for at := range time.Duration(1000) {
 			if next := s.Next(at); next <= at {
 				t.Fatalf("%s: got slot %v after %v", name, next, at)
 			}
+		}
+	}
+}
+
+// All places of a link's slot, which divides the interval, are met alike: by Periodic a single one is.
+func TestScatteredSlotsMeetAllPhasesOfAPath(t *testing.T) {
+	const interval, slot, bins = 100 * time.Millisecond, 10 * time.Millisecond, 10
+	rng := seeded(t)
+	var met [bins]int
+	at, n := time.Duration(rng.Int64N(int64(time.Hour))), 20_000
+	begin := at
+	s := Scattered(interval, rng.Uint64())
+	for range n {
+		at = s.Next(at)
+		met[at%slot*bins/slot]++
+	}
+	if mean := (at - begin) / time.Duration(n); (mean - interval).Abs() > interval/1000 {
+		t.Errorf("the mean interval is %v, want %v", mean, interval)
+	}
+	for i, got := range met {
+		if want := n / bins; math.Abs(float64(got-want)) > 5*math.Sqrt(float64(want)) {
+			t.Errorf("phase %d of %d was met %d times, want about %d", i, bins, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -46,7 +47,10 @@ func Light(ctx context.Context, env probe.Env, o probe.LightOptions) (probe.Ligh
 		return nil, fmt.Errorf("stamp: packets during a load test: %w", err)
 	}
 	series := seriesOf(p.env.Scope(p.path))
-	s, end, err := p.begin(ctx, o.Peer, p.opts, series, func(s *session) { s.endAfter(lightPackets(&o)) })
+	s, end, err := p.begin(ctx, o.Peer, p.opts, series, func(s *session) {
+		s.endAfter(lightPackets(&o))
+		s.plan = sched.Scattered(o.Interval, rand.Uint64()) // a run is short: one phase of the link's slots would be its whole result
+	})
 	if err != nil {
 		series.scope.Close()
 		return nil, err

@@ -3,6 +3,7 @@ package stamp
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,5 +104,28 @@ func TestStreamWithoutRepliesEndsInTime(t *testing.T) {
 	s.Stop(ctx)
 	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("Stop took %v after the end of its context", took)
+	}
+}
+
+// A link that sends in slots delays a packet by the time to the next one. Packets at even times meet one place of the slots, which then
+// decides the working delay of a run.
+func TestStreamMeetsAllPlacesOfALinksSlots(t *testing.T) {
+	b := newTestbed(t, reflector.Options{Keys: []*stampfmt.Key{stampfmt.NewKey([]byte("a secret of this session"))}, RequireKey: true})
+	o := lightOptions(b.peer, "a secret of this session")
+	o.Interval = 100 * time.Millisecond
+	s, err := Light(t.Context(), b.env, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop(t.Context())
+	const slot = 10 * time.Millisecond
+	var waits []time.Duration
+	for at := time.Duration(0); len(waits) < 200; {
+		at = s.(*lightStream).session.plan.Next(at)
+		waits = append(waits, slot-at%slot)
+	}
+	slices.Sort(waits)
+	if median := waits[len(waits)/2]; (median-slot/2).Abs() > slot/5 || waits[0] > slot/10 || waits[len(waits)-1] < slot*9/10 {
+		t.Errorf("packets wait for slots of %v from %v to %v, the median is %v", slot, waits[0], waits[len(waits)-1], median)
 	}
 }
