@@ -170,7 +170,9 @@ func (p *performing) transfer(ctx context.Context, i int, most int64) (err error
 	t, err := p.session.Transfer(ctx, plan)
 	p.results[i] = t
 	if err == nil {
-		err = Failed(t)
+		if err = Failed(t); err != nil && t.NothingArrived() {
+			err = fmt.Errorf("%w: choose a smaller mss_bytes", err)
+		}
 	}
 	return err
 }
@@ -201,6 +203,9 @@ func (p *performing) both(ctx context.Context) error {
 func Failed(t *tcptraffic.Result) error {
 	if t.Cut == "" || limited(t) {
 		return nil
+	}
+	if t.NothingArrived() {
+		return &loadtest.Failure{Reason: runreason.TooLarge, Err: fmt.Errorf("%s: cannot tell: %s", t.Plan.Direction, t.Cut)}
 	}
 	reason := runreason.Socket
 	for _, f := range slices.Concat(t.Sender, t.Receiver) {

@@ -164,6 +164,11 @@ func TestEarlyEndsAreErrorsWithTheirReason(t *testing.T) {
 	if err := Failed(steady(1, 1e6)); err != nil {
 		t.Error(err)
 	}
+	nothing := steady(1, 1e6)
+	nothing.Cut, nothing.Sender[0].Ended, nothing.Receiver[0].Ended, nothing.Receiver[0].Payload = "x", tcptraffic.EndedTime, tcptraffic.EndedIdle, 0
+	if f, ok := errors.AsType[*loadtest.Failure](Failed(nothing)); !ok || f.Reason != runreason.TooLarge {
+		t.Errorf("nothing arrived: %v", f)
+	}
 }
 
 // One flow has 20 kB outstanding and then 60 kB, the other 20 kB; the RTT is 160 ms on average.

@@ -307,8 +307,26 @@ func (s *Session) account(h *half, other []FlowEnd) {
 	}
 }
 
+// NothingArrived reports whether no payload of a transfer arrived, though its connections were open and payload was sent again:
+// no segment of its size passes the path.
+func (r *Result) NothingArrived() bool {
+	again := false
+	for i := range r.Sender {
+		sent, received := &r.Sender[i], &r.Receiver[i]
+		stalled := sent.Ended == EndedTime || sent.Ended == EndedIdle || sent.Ended == EndedReset && received.Ended == EndedIdle
+		if received.Payload > 0 || !stalled {
+			return false
+		}
+		again = again || sent.Final.Retransmitted > 0
+	}
+	return again
+}
+
 // cut returns why a transfer ended before its plan.
 func cut(r *Result) string {
+	if r.NothingArrived() {
+		return fmt.Sprintf("no payload arrived, in segments of up to %d bytes; the path's MTU may be smaller than their packets, or a firewall drops them", r.Sender[0].Final.MSS)
+	}
 	for i := range r.Sender {
 		sent, received := &r.Sender[i], &r.Receiver[i]
 		complete := sent.Ended == EndedTime && r.Plan.byTime() && (received.Ended == EndedReset || received.Ended == EndedClosed || received.Ended == EndedIdle && received.Last > 0)
