@@ -80,7 +80,12 @@ func agentCommand(app *kingpin.Application) {
 	cmd.Flag("test.socket-group", "Group that may use this socket, besides root and the agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
 	cmd.Action(interruptible(func(ctx context.Context) error {
-		return f.run(ctx, slog.New(errtext.Handler{Handler: promslog.New(&f.log).Handler()}))
+		log, flush := newLog(os.Stderr, func(out io.Writer) slog.Handler {
+			f.log.Writer = out
+			return promslog.New(&f.log).Handler()
+		})
+		defer flush()
+		return f.run(ctx, log)
 	}))
 }
 

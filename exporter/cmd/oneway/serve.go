@@ -17,7 +17,6 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/memlimit"
@@ -95,7 +94,10 @@ type server interface {
 // serve runs the server that open makes until ctx ends, and calls announce when its sockets are open. An invalid option
 // is a usage error.
 func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open func(*slog.Logger, clock.Monitor) (server, error), announce func()) error {
-	log := slog.New(errtext.Handler{Handler: slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})})
+	log, flush := newLog(os.Stderr, func(out io.Writer) slog.Handler {
+		return slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn})
+	})
+	defer flush()
 	memlimit.SetFromCgroups(log)
 	monitor, err := f.clock.monitor(metric.Discard{}, log)
 	if err != nil {
