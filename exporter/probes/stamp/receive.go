@@ -37,6 +37,11 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 	}
 	s.returnsTLVs = s.returnsTLVs || reply.Returned
 	s.estimator.remote.heard(reply.Packet.Error)
+	if !s.inNoFormat && reply.InNoFormat(s.opts.TAIOffset, in.At) {
+		s.inNoFormat = true
+		s.estimator.stepped() // earlier ones may have been read in another format
+	}
+	reply.AsStated = s.inNoFormat
 	present := a.Report(&reply, q, now)
 	if a.Returned() && now-s.portSince > portAge { // not with each packet: two reflectors may reply in turn
 		s.begin(now) // the session there has not counted what the other reflector received

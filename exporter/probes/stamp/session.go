@@ -53,10 +53,12 @@ type session struct {
 	repliesFrom  *netip.AddrPort // the other address that the last reply came from; nil if there was none
 	// returnsTLVs: a reply had the TLVs of its request.
 	returnsTLVs bool
-	unsent      lastError     // of this host
-	portSince   time.Duration // when it began its run or to use its present source port, or to ask for another one
-	ports       uint8         // source ports since the last packet of the peer, at most maxPorts
-	moved       uint8         // ticks with packets of the peer after which its former ports are closed; 0: they are
+	// inNoFormat: the timestamps of a reply were in no format.
+	inNoFormat bool
+	unsent     lastError     // of this host
+	portSince  time.Duration // when it began its run or to use its present source port, or to ask for another one
+	ports      uint8         // source ports since the last packet of the peer, at most maxPorts
+	moved      uint8         // ticks with packets of the peer after which its former ports are closed; 0: they are
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {

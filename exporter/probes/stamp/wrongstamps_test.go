@@ -208,3 +208,25 @@ func TestTimestampsOfAnotherFormatHaveAReason(t *testing.T) {
 		})
 	}
 }
+
+// TestTimestampsInNoFormatKeepOneReading: of a reflector that writes the time since 1970 with an NTP fraction, a quarter of the
+// timestamps exist in PTP. All are read in the format that it names, in which their differences are right.
+func TestTimestampsInNoFormatKeepOneReading(t *testing.T) {
+	n := uint64(0)
+	peer := alteringPeer(t, func(reply []byte) {
+		fraction := uint64(3_000_000_000)
+		if n++; n%4 == 1 {
+			fraction = 900_000_000 // exists in PTP
+		}
+		now := (timefmt.NTP.Encode(instant.Now(), 0)>>32-2_208_988_800)<<32 | fraction // seconds from 1900 to 1970
+		binary.BigEndian.PutUint64(reply[atT3:], now)
+		binary.BigEndian.PutUint16(reply[atError:], uint16(timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP)))
+		binary.BigEndian.PutUint64(reply[atT2:], now)
+	})
+	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 20)
+	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
+		if n := d.Invalid[sample.WrongFormat.String()]; n > 1 || d.Invalid[sample.ClocksApart.String()] != 20-n || d.Jitter == nil || *d.Jitter > 2 {
+			t.Errorf("%s; want 20 delays between clocks that are apart, at most the first in another format, and a jitter below 2 s", asJSON(t, d))
+		}
+	}
+}

@@ -22,6 +22,8 @@ type Reply struct {
 	Returned bool
 	// Unnumbered: its number and its counts are ignored, see unshare.
 	Unnumbered bool
+	// AsStated: its timestamps are read in the format that it names, since an earlier reply was in none, see InNoFormat.
+	AsStated bool
 }
 
 // Filled reports whether our reflector wrote its counts.
@@ -35,10 +37,16 @@ func (r *Reply) counted() bool { return r.Filled() && !r.Unnumbered }
 func (r *Reply) Format(tai time.Duration, local instant.Time) (f timefmt.Format, stated bool) {
 	f = r.Packet.Error.Format()
 	other := timefmt.PTP - f
-	if !r.close(f, tai, local) && r.close(other, tai, local) {
+	if !r.AsStated && !r.close(f, tai, local) && r.close(other, tai, local) {
 		return other, false
 	}
 	return f, true
+}
+
+// InNoFormat reports whether the timestamps of the reply are close to local in neither format. Others of the same reflector may be by
+// chance, such as times since 1970 with an NTP fraction, when that is a number of nanoseconds below one second.
+func (r *Reply) InNoFormat(tai time.Duration, local instant.Time) bool {
+	return !r.close(timefmt.NTP, tai, local) && !r.close(timefmt.PTP, tai, local)
 }
 
 // close reports whether all timestamps of the reply exist in format f and are within bound.Apart of local, except absent ones. In the other
