@@ -56,6 +56,11 @@ type Spool struct {
 	segmentBytes int64
 	ready        chan struct{}
 
+	latest struct { // after the last operation
+		sync.Mutex
+		stats Stats
+	}
+
 	mu       sync.Mutex // guards the fields below
 	dir      directory
 	segments []*segment // oldest first
@@ -96,6 +101,7 @@ type Stats struct {
 // has it); one that cannot be read, or is in use, is.
 func Open(o Options) (*Spool, error) {
 	s := &Spool{options: o, segmentBytes: min(max(o.MaxBytes/segmentsPerLimit, minSegmentBytes), maxSegmentBytes), ready: make(chan struct{}, 1)}
+	defer s.publish()
 	if o.Dir == "" {
 		return s, nil
 	}
@@ -147,7 +153,7 @@ func (s *Spool) recover() (err error) {
 // records that still can be read; and it writes what is in memory, as Append does. Stats has the result. Call it every second or so.
 func (s *Spool) Check() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.closed || s.options.Dir == "" {
 		return
 	}
@@ -192,7 +198,7 @@ func (s *Spool) limit() uint64 {
 // Append adds a record of at least one point. It does not fail: what cannot be kept is counted as dropped.
 func (s *Spool) Append(record []byte, points int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	h := header{first: s.tail, points: uint32(points), length: uint32(len(record))}
 	if s.closed || points <= 0 {
 		return
@@ -233,7 +239,7 @@ func (s *Spool) Ready() <-chan struct{} { return s.ready }
 // again, or a later one if the limit has dropped it. A nil record: there is none.
 func (s *Spool) Next(into []byte) (record []byte, points int) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.release()
 	for len(s.segments) > 0 && !s.closed {
 		oldest := s.segments[0]
@@ -289,7 +295,7 @@ func (s *Spool) lose(until uint64) {
 // Done removes the record that Next has returned last.
 func (s *Spool) Done() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	h := s.held
 	s.held = held{}
 	if h.segment == nil || s.closed {
@@ -329,10 +335,21 @@ func (s *Spool) total() (bytes int64) {
 	return bytes
 }
 
-// Stats returns the present content and counters.
+// Stats returns the content and counters after the last operation. It does not wait for one that waits for its disk.
 func (s *Spool) Stats() Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.latest.Lock()
+	defer s.latest.Unlock()
+	return s.latest.stats
+}
+
+// unlock ends an operation.
+func (s *Spool) unlock() {
+	s.publish()
+	s.mu.Unlock()
+}
+
+// publish keeps the content and counters for Stats.
+func (s *Spool) publish() {
 	stats := s.stats
 	stats.Points = int64(s.tail - s.position)
 	if stats.Points > 0 {
@@ -341,13 +358,15 @@ func (s *Spool) Stats() Stats {
 	if s.dropped() {
 		stats.Points, stats.Bytes = stats.Points+int64(s.held.points), stats.Bytes+s.held.size()
 	}
-	return stats
+	s.latest.Lock()
+	defer s.latest.Unlock()
+	s.latest.stats = stats
 }
 
 // Close ends the use of the directory, whose records stay.
 func (s *Spool) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.closed {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"oneway.example/tests/testseed"
 )
@@ -300,4 +301,23 @@ func files(t testing.TB, dir string) []string {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// An operation that waits for its disk keeps nobody from the content and counters before it: the agent's page and its readiness have
+// them.
+func TestStatsDoNotWaitForTheDisk(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir(), MaxBytes: 1 << 20})
+	s.Append(mustRecord(1), 7)
+	s.mu.Lock() // as an operation has it
+	stats := make(chan Stats, 1)
+	go func() { stats <- s.Stats() }()
+	select {
+	case got := <-stats:
+		if got.Points != 7 || got.Bytes == 0 {
+			t.Errorf("%+v, want 7 points", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Stats waits")
+	}
+	s.mu.Unlock()
 }
