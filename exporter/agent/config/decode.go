@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
@@ -222,6 +223,9 @@ func cut(text string) string {
 
 func join(key, name string) string {
 	name = cut(name)
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		name = strconv.Quote(name) // a terminal and a log get none of its control characters
+	}
 	if key == "" || name == "" || name[0] == '[' {
 		return key + name
 	}

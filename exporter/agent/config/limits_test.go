@@ -41,6 +41,7 @@ func TestUnknownKeyIsNotMeantAsOneThatIsGiven(t *testing.T) {
 		"{name: a, proffle: full, peer: b, probes: [{type: c}]}":   `paths[0].proffle is unknown; did you mean "profile"?`,
 		"{name: a, lxyk: full, peer: b, probes: [{type: c}]}":      `paths[0].lxyk is unknown; the keys here are labels, link, name, peer, probes, profile`,
 		"{<<: {name: a}, nam: b, peer: b, probes: [{type: c}]}":    `paths[0].nam is unknown; the keys here are labels, link, name, peer, probes, profile`,
+		`{name: a, "\e[31m\nb": c, peer: b, probes: [{type: c}]}`:  `paths[0]."\x1b[31m\nb" is unknown; the keys here are labels`,
 		"{name: a, nam: b, nam2: c, peer: b, probes: [{type: c}]}": `paths[0].nam2 is unknown; the keys here are labels, link, name, peer, probes, profile`,
 	} {
 		if got := refusal(t, "paths: ["+text+"]"); !strings.Contains(got, want) {
