@@ -89,7 +89,15 @@ func (s *Store) Configure(o Options) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s.writing.Lock()
+	if !s.writing.TryLock() {
+		s.mu.Lock()
+		now := s.options
+		s.mu.Unlock()
+		if now.Dir == o.Dir && now.MaxBytes == o.MaxBytes && now.MaxRuns == o.MaxRuns {
+			return // a reload does not wait for a disk that stands still
+		}
+		s.writing.Lock()
+	}
 	defer s.writing.Unlock()
 	moved := o.Dir != s.options.Dir
 	s.mu.Lock()

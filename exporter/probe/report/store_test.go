@@ -375,3 +375,21 @@ func TestIncidentReportsUseAtMostAQuarter(t *testing.T) {
 		t.Errorf("%d runs and %d large reports of incident, want 6 and 1", runs, incident)
 	}
 }
+
+// A reload sets the options that a store has already while a report is written: it does not wait for the disk.
+func TestSameOptionsDoNotWaitForTheDisk(t *testing.T) {
+	o := Options{Dir: t.TempDir(), MaxRuns: 5}
+	s := Open(o)
+	s.writing.Lock() // as Write has it
+	defer s.writing.Unlock()
+	configured := make(chan struct{})
+	go func() {
+		defer close(configured)
+		s.Configure(o)
+	}()
+	select {
+	case <-configured:
+	case <-time.After(10 * time.Second):
+		t.Error("Configure waits")
+	}
+}
