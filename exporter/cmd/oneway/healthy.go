@@ -23,7 +23,8 @@ import (
 const healthyHelp = `Check that an agent runs, as a container does.
 
 It requests /-/healthy, or with --ready /-/ready, which replies once the agent measures. A reply that asks for a
-password shows that the agent runs. The certificate of a loopback address is not verified.
+password shows that a server runs, the agent or another: with http://USER:PASSWORD@HOST:PORT as --url it must be an
+agent. The certificate of a loopback address is not verified.
 
 Examples:
   oneway healthy
@@ -88,6 +89,8 @@ func checkHealth(ctx context.Context, at *url.URL, page string) error {
 	case reply.StatusCode != http.StatusOK && reply.StatusCode != http.StatusUnauthorized:
 		said := loadcontrol.Printable(fmt.Sprintf("%s, want %d: %.200s", reply.Status, http.StatusOK, strings.TrimSpace(string(text))))
 		return fmt.Errorf("healthy: %s: %s", request.URL.Redacted(), said)
+	case reply.StatusCode == http.StatusOK && !strings.HasPrefix(string(text), "oneway is "):
+		return fmt.Errorf("healthy: %s is not of an agent of oneway: another server replies at this address; is it the agent's --web.listen-address?", request.URL.Redacted())
 	}
 	return nil
 }

@@ -26,14 +26,15 @@ func TestHealthIsWhetherTheAgentReplies(t *testing.T) {
 		server *httptest.Server
 		want   string // part of the error; empty: healthy
 	}{
-		"replies":              {httptest.NewServer(reply(http.StatusOK, "ok")), ""},
+		"replies":              {httptest.NewServer(reply(http.StatusOK, "oneway is ready.")), ""},
 		"wants a password":     {httptest.NewServer(reply(http.StatusUnauthorized, "who?")), ""},
-		"own certificate":      {httptest.NewTLSServer(reply(http.StatusOK, "ok")), ""},
+		"own certificate":      {httptest.NewTLSServer(reply(http.StatusOK, "oneway is ready.")), ""},
 		"does not measure":     {httptest.NewServer(reply(http.StatusServiceUnavailable, "no path measures")), "/agent/-/ready: 503 Service Unavailable, want 200: no path measures"},
+		"is a Prometheus":      {httptest.NewServer(reply(http.StatusOK, "Prometheus Server is Ready.")), "/agent/-/ready is not of an agent of oneway"},
 		"is another server":    {redirects, "/agent/-/ready: 302 Found, want 200"},
 		"controls a terminal":  {httptest.NewServer(reply(http.StatusServiceUnavailable, "\x1b[2J\u202egone")), "want 200: ?[2J?gone"},
 		"HTTP to a TLS server": {httptest.NewTLSServer(nil), "400 Bad Request"},
-		"HTTPS without TLS":    {httptest.NewServer(reply(http.StatusOK, "ok")), "replies without TLS; write --url=http://127.0.0.1:"},
+		"HTTPS without TLS":    {httptest.NewServer(reply(http.StatusOK, "oneway is ready.")), "replies without TLS; write --url=http://127.0.0.1:"},
 		"nobody":               {closed, "connection refused; does the agent run, and is this its --web.listen-address?"},
 	} {
 		t.Run(name, func(t *testing.T) {
