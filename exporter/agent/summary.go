@@ -80,7 +80,7 @@ func warnZone(c *config.Config) config.Problems {
 	return nil
 }
 
-// warnState warns of directories that this process's user cannot write, and of one of state that does not exist: quotas and reports
+// warnState warns of directories that this process's user cannot write, or that all users can, and of one of state that does not exist: quotas and reports
 // are lost at a restart. The agent makes the directory of reports.
 func (p *plan) warnState(c *config.Config) (found config.Problems) {
 	if c.StateDir.Given() {
@@ -108,6 +108,9 @@ func warnDirectory(at config.Section, key, name string) (found config.Problems) 
 	case err != nil:
 		found = append(found, at.Problem(key, "cannot be used: "+errtext.Words(err)))
 	default:
+		if mode := info.Mode().Perm(); mode&0o002 != 0 {
+			found = append(found, at.Problem(key, fmt.Sprintf("is %s, which all users can write (mode %#o): they can replace keys, quotas and reports in it; chmod 750", dir, mode)))
+		}
 		if err := unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 			found = append(found, at.Problem(key, fmt.Sprintf("is %s, which the user with ID %d cannot write (%v); run this check as the agent's user, and give that user the directory (chown)", dir, os.Geteuid(), err)))
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -284,6 +285,25 @@ func TestWarningsDoNotFailTheCheck(t *testing.T) {
 	} {
 		if !strings.Contains(problems.String(), want) {
 			t.Errorf("warnings\n%swant one with\n%s", &problems, want)
+		}
+	}
+}
+
+// Others could replace what the agent has written there. Files with secrets that all users can write are errors.
+func TestDirectoryThatAllUsersCanWriteIsAWarning(t *testing.T) {
+	file := write(t, "state_dir: state\nreports: {dir: reports}\nreflector: {}\n")
+	for mode, want := range map[fs.FileMode]bool{0o755: false, 0o770: false, 0o757: true, 0o777 | fs.ModeSticky: true} {
+		for key, name := range map[string]string{"state_dir": "state", "reports.dir": "reports"} {
+			dir := filepath.Join(filepath.Dir(file), name)
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, mode)); err != nil {
+				t.Fatal(err)
+			}
+			var out, problems bytes.Buffer
+			err := checkConfigs(&out, &problems, []string{file}, "", false)
+			words := fmt.Sprintf("%s is %s, which all users can write (mode %#o)", key, dir, mode.Perm())
+			if err != nil || strings.Contains(problems.String(), words) != want {
+				t.Errorf("mode %v: %v, %s", mode, err, &problems)
+			}
 		}
 	}
 }
