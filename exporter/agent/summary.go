@@ -160,12 +160,15 @@ func (p *plan) uses(c *config.Config) (all []use) {
 	return all
 }
 
+// lowerBytes is what lowers the bytes of a run, by the keys of load tests.
+const lowerBytes = "lower the bytes of a run: its max_bytes, or where it has no such key its rates, times and counts"
+
 // checkQuotas reports load tests that the quota of their link can never allow.
 func (p *plan) checkQuotas(c *config.Config) (found config.Problems) {
 	for _, u := range p.uses(c) {
 		if quota := p.shared.quotaOf(u.Link); quota > 0 && u.Bytes > quota {
 			need, limit := units.DistinctBytes(u.Bytes, quota)
-			found = append(found, u.place.Problem("", fmt.Sprintf("needs %s for a run, and the quota of link %s is %s a day: every run would be skipped; raise quota_bytes, or lower the bytes of a run", need, u.Link, limit)))
+			found = append(found, u.place.Problem("", fmt.Sprintf("needs %s for a run, and the quota of link %s is %s a day: every run would be skipped; raise quota_bytes, or %s", need, u.Link, limit, lowerBytes)))
 		}
 	}
 	return found
@@ -231,8 +234,8 @@ func warnLink(link string, all []use, quota int64) (found config.Problems) {
 		bytes += float64(u.Runs) * float64(u.Bytes)
 	}
 	if quota > 0 && bytes > float64(quota) {
-		found = append(found, all[0].place.Problem("", fmt.Sprintf("plans, with all tests of its link, %s of up to %s a day in all (%s), and the quota of link %s is %s a day: it allows %d of %d runs of that size, the rest is skipped; raise quota_bytes or every, or lower the bytes of a run",
-			units.Counted(runs, "run", "runs"), units.Bytes.Format(bytes), names(all), link, units.Bytes.Format(float64(quota)), int(float64(quota)/bytes*float64(runs)), runs)))
+		found = append(found, all[0].place.Problem("", fmt.Sprintf("plans, with all tests of its link, %s of up to %s a day in all (%s), and the quota of link %s is %s a day: it allows %d of %d runs of that size, the rest is skipped; raise quota_bytes or every, or %s",
+			units.Counted(runs, "run", "runs"), units.Bytes.Format(bytes), names(all), link, units.Bytes.Format(float64(quota)), int(float64(quota)/bytes*float64(runs)), runs, lowerBytes)))
 	}
 	if quota == 0 {
 		found = append(found, all[0].place.Problem("", fmt.Sprintf("fills link %s (%s) without a quota; limit the bytes of a day: links: [{name: %s, quota_bytes: 5GB}]", link, names(all), link)))

@@ -207,7 +207,7 @@ func TestUnknownTimeZoneIsAWarning(t *testing.T) {
 // The bytes of a run follow from the options of each type; a sweep that can adapt needs the least of its runs only.
 func TestLoadTestsThatTheirQuotaNeverAllowsAreErrors(t *testing.T) {
 	for _, c := range []struct{ quota, probe, want string }{
-		{"500MB", "{type: tcp, token_file: token}", "needs 4 GB for a run, and the quota of link up is 500 MB a day: every run would be skipped"},
+		{"500MB", "{type: tcp, token_file: token}", "needs 4 GB for a run, and the quota of link up is 500 MB a day: every run would be skipped; raise quota_bytes, or lower the bytes of a run: its max_bytes, or"},
 		{"4GB", "{type: tcp, token_file: token}", ""},
 		{"3999MB", "{type: tcp, token_file: token}", "needs 4 GB"},
 		{"3GB", "{type: tcp, token_file: token, directions: [forward]}", ""},
@@ -229,7 +229,7 @@ func TestLoadTestsThatTheirQuotaNeverAllowsAreErrors(t *testing.T) {
 
 func TestQuotasThatEndBeforeTheDayAreAWarning(t *testing.T) {
 	for _, c := range []struct{ quota, probes, want string }{
-		{"30GB", "[{type: tcp, token_file: token}]", "plans, with all tests of its link, 48 runs of up to 192 GB a day in all (a/tcp), and the quota of link up is 30 GB a day: it allows 7 of 48 runs of that size, the rest is skipped; raise quota_bytes or every, or lower the bytes of a run"},
+		{"30GB", "[{type: tcp, token_file: token}]", "plans, with all tests of its link, 48 runs of up to 192 GB a day in all (a/tcp), and the quota of link up is 30 GB a day: it allows 7 of 48 runs of that size, the rest is skipped; raise quota_bytes or every, or lower the bytes of a run: its max_bytes, or"},
 		{"192GB", "[{type: tcp, token_file: token}]", ""},
 		{"191GB", "[{type: tcp, token_file: token}]", "it allows 47 of 48 runs"},
 		{"30GB", "[{type: tcp, token_file: token, every: 4h}]", ""},

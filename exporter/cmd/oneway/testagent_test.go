@@ -246,7 +246,7 @@ func TestTestBeyondTheAgentsQuotaDoesNotRun(t *testing.T) {
 	h := newHost(t)
 	h.agent(t, h.office("8MB"))
 	said, err := h.load(t, 100, nil).finish(t)
-	if err == nil || !strings.Contains(err.Error(), "the data quota of uplink has 8 MB left, ") || !strings.Contains(err.Error(), "renewed at") {
+	if err == nil || !strings.Contains(err.Error(), "the data quota of uplink (quota_bytes under links in the agent's configuration) has 8 MB left, ") || !strings.Contains(err.Error(), "renewed at") {
 		t.Errorf("%q, %v", said, err)
 	}
 	h.wants(metric.QuotaUsed, 0, "uplink")

@@ -91,7 +91,7 @@ type ExceededError struct {
 // Error names the bytes left, the bytes needed and the time of renewal.
 func (e *ExceededError) Error() string {
 	left, need := unit.DistinctBytes(e.Left, e.Need)
-	return fmt.Sprintf("quota: the data quota of %s has %s left, and the run may need %s; it is renewed at %s", e.Name, left, need, e.Renewed.Format(time.RFC3339))
+	return fmt.Sprintf("quota: the data quota of %s (quota_bytes under links in the agent's configuration) has %s left, and the run may need %s; it is renewed at %s", e.Name, left, need, e.Renewed.Format(time.RFC3339))
 }
 
 // UnsavedError reports that a reservation cannot be saved, so that a restart would lose it, or that

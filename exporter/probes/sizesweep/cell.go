@@ -108,9 +108,9 @@ func (m space) forbids(c Cell, d time.Duration) (reason, why string) {
 func (m space) exhausted(ip int64) (reason, why string) {
 	switch {
 	case ip > m.quota:
-		return runreason.Quota, fmt.Sprintf("the link's data quota has %s left", unit.Bytes.Format(float64(m.quota)))
+		return runreason.Quota, fmt.Sprintf("the link's data quota (quota_bytes) has %s left", unit.Bytes.Format(float64(m.quota)))
 	case ip > m.limits.LeftOfDay(): // the announced bytes of a session include headers
-		return runreason.DayLimit, fmt.Sprintf("the token has %s left today", unit.Bytes.Format(float64(m.limits.LeftOfDay())))
+		return runreason.DayLimit, fmt.Sprintf("the token has %s left today (per-day)", unit.Bytes.Format(float64(m.limits.LeftOfDay())))
 	}
 	return "", ""
 }

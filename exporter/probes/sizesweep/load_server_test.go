@@ -39,7 +39,7 @@ func TestTokensDailyQuotaOmitsCellsAndNotTheRun(t *testing.T) {
 		t.Fatalf("%d cells, omitted %+v; want the two of 1500 B x 1000/s omitted", len(res.Cells), res.Omitted)
 	}
 	for _, o := range res.Omitted {
-		if o.PacketBytes*o.PacketRate != 1_500_000 || o.Why != "the token has 200 kB left today" {
+		if o.PacketBytes*o.PacketRate != 1_500_000 || o.Why != "the token has 200 kB left today (per-day)" {
 			t.Errorf("omitted %v: %s", o.Cell, o.Why)
 		}
 	}

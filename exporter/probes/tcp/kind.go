@@ -161,7 +161,7 @@ func (p *performing) tokenLimits(most int64) bool {
 // transfer performs the transfer of one direction.
 func (p *performing) transfer(ctx context.Context, i int, most int64) (err error) {
 	if most <= 0 {
-		return &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token has only %s left of its day", unit.Bytes.Format(float64(p.session.Left())))}
+		return &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token has only %s left of its day: %s", unit.Bytes.Format(float64(p.session.Left())), loadcontrol.RaiseLimit("per-day"))}
 	}
 	plan := p.opts.plan(p.run.Directions[i], min(most, p.permitted()))
 	if i > 0 && p.opts.OverlapDuration > 0 {

@@ -121,7 +121,7 @@ func TestRunWithoutBytesOfTheDaySaysSo(t *testing.T) {
 		own.Together = together
 		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day=10B")
 		out, err := loadtesttest.Run(t, NewType(), shared, own, metric.Discard{}, nil)
-		if err == nil || out.Reason != runreason.DayLimit || !strings.Contains(err.Error(), "has only 10 B left of its day") {
+		if err == nil || out.Reason != runreason.DayLimit || !strings.Contains(err.Error(), "has only 10 B left of its day: let the operator of the load server raise per-day=") {
 			t.Errorf("together %v: %v, %+v", together, err, out)
 		}
 	}

@@ -102,7 +102,7 @@ func (k *Kind) Perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 			continue
 		}
 		if left := s.Left(); left < int64(k.opts.MaxBytes) {
-			why := &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token or the link's quota has %s left, less than max_bytes", unit.Bytes.Format(float64(left)))}
+			why := &loadtest.Failure{Reason: runreason.DayLimit, Err: fmt.Errorf("the token (per-day) or the link's quota (quota_bytes) has %s left, less than max_bytes", unit.Bytes.Format(float64(left)))}
 			for _, c := range all {
 				if len(done[c]) < k.opts.Repetitions {
 					omitted[c] = cmp.Or(omitted[c], error(why))
