@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/stream"
@@ -91,6 +92,34 @@ func (k *Kind) noResult(d *Direction, interrupted bool) error {
 		"saturation: %s: %s, %s", d.Direction, d.Partial, causes)}
 }
 
+// leastSent is the share of the planned packets that must be sent where they do not fill the link: with fewer, the rate is the
+// sender's, and no result of the path.
+const leastSent = 0.9
+
+// judgeSent marks a direction whose load was not sent and did not fill the link as partial. What the load server kept back while the path to
+// it was interrupted leaves the rate of the rest.
+func (l *Load) judgeSent(d *Direction) {
+	if l.Underrun <= 1-leastSent || l.noResult || l.State != queue.NotFilled.String() && l.State != queue.Unknown.String() {
+		return
+	}
+	l.unsent = runreason.SenderSlow
+	cause := "it cannot keep the rate"
+	if l.refused(d.Counts) {
+		l.unsent, cause = runreason.NoResult, fmt.Sprintf("its kernel refused %d: its firewall, its routes, or a full queue of its own", d.Counts.Refused)
+	}
+	d.Partial = fmt.Sprintf("the sender did not send %s of the planned packets, and the rest did not fill the link: %s", unit.Ratio.Format(l.Underrun), cause)
+}
+
+// unsent is the error of a run with directions whose load was not sent; nil: there are none.
+func unsent(directions []*Direction) error {
+	for _, d := range directions {
+		if d.Load != nil && d.Load.unsent != "" {
+			return &loadtest.Failure{Reason: d.Load.unsent, Err: fmt.Errorf("saturation: %s: %s", d.Direction, d.Partial)}
+		}
+	}
+	return nil
+}
+
 // unloaded is the result of a transfer that was stopped before its load: the smallest delay of the idle link.
 func (k *Kind) unloaded(t *udptraffic.Transfer) *Direction {
 	d := &Direction{Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Counts: &t.Counts, Partial: t.Cut}
@@ -156,6 +185,7 @@ func (k *Kind) load(t *udptraffic.Transfer, load int, q *queue.Result) *Directio
 	d := &Direction{
 		Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Load: l, Counts: &t.Counts, Dropped: uint64(t.HostDropped()), Partial: t.Cut,
 	}
+	l.judgeSent(d)
 	l.remark(d)
 	return d
 }

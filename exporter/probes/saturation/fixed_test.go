@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,22 +112,59 @@ func TestSeriesAreBoundedHoweverLongTheRun(t *testing.T) {
 	}
 }
 
+// Where the rest does not fill the link, its rate is the sender's.
 func TestSendersUnderrunIsNoLossOfTheLink(t *testing.T) {
-	link := &bottleneck{Each: func(_ sample.Direction, c *udptraffic.CarrierResult) error {
-		refuse := len(c.Sent.Packets) / 4
-		c.Sent.Refused = refuse
-		for i := range refuse { // the kernel refused them, so they did not arrive
-			c.Sent.Packets[len(c.Sent.Packets)-1-i].Stamp = sample.Stamp{}
+	for name, c := range map[string]struct {
+		rate    float64 // 0: not limited
+		share   float64 // of the packets, not sent
+		refused int     // 1: by the kernel; 0: the time ended
+		reason  string
+		cause   string
+	}{
+		"refused":             {0, 0.4, 1, runreason.NoResult, "its kernel refused "},
+		"too slow":            {0, 0.4, 0, runreason.SenderSlow, "it cannot keep the rate"},
+		"a few":               {0, 0.05, 1, "", ""},
+		"the link was filled": {100_000, 0.4, 1, "", ""},
+	} {
+		link := &bottleneck{Rate: c.rate, Queue: 20_000, Each: func(_ sample.Direction, r *udptraffic.CarrierResult) error {
+			unsent := 0
+			sent := map[uint32]bool{}
+			if c.refused == 0 {
+				r.Sent.Packets = r.Sent.Packets[:int(float64(len(r.Sent.Packets))*(1-c.share))]
+			}
+			for i := range r.Sent.Packets {
+				if p := &r.Sent.Packets[i]; c.refused != 0 && float64(i%100) < 100*c.share {
+					p.Stamp = sample.Stamp{}
+					unsent++
+				} else {
+					sent[uint32(i)] = true
+				}
+			}
+			if c.refused == 1 {
+				r.Sent.Refused = unsent
+			}
+			r.Received.Packets = slices.DeleteFunc(r.Received.Packets, func(p stream.ReceivedPacket) bool { return !sent[p.Seq] })
+			return nil
+		}}
+		b, err := perform(t, link, nil, "forward")
+		f, _ := errors.AsType[*loadtest.Failure](err)
+		if (err != nil) != (c.reason != "") || f != nil && (f.Reason != c.reason || !strings.Contains(err.Error(), "did not fill the link: "+c.cause)) {
+			t.Errorf("%s: %v", name, err)
 		}
-		c.Received.Packets = c.Received.Packets[:len(c.Received.Packets)-refuse]
-		return nil
-	}}
-	b := must(t, link, nil, "forward")
-	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
-	b.expect(t, metric.UDPUnderrun, 0.25, 0.01, "forward")
-	// The session has the note about what its kernel refused.
-	if strings.Count(b.words(), "not sent, as the sending host's kernel refused to send: ") != 1 || strings.Contains(b.words(), "did not send") {
-		t.Errorf("the refused packets are not told exactly once: %s", b.words())
+		b.expect(t, metric.UDPUnderrun, c.share, 0.02, "forward")
+		if c.rate == 0 && c.reason == "" {
+			b.expect(t, metric.LoadedLoss, 0, 0, "forward")
+		}
+		if c.reason != "" {
+			b.absent(t, metric.UDPThroughput, metric.LoadedLoss, metric.SaturationState)
+			if strings.Contains(b.words(), "the link carried") || !strings.Contains(fmt.Sprint(b.run.Body.(*saturation.Result).Directions[0].Partial), c.cause) {
+				t.Errorf("%s: %s", name, b.words())
+			}
+		}
+		// The session has the note about what its kernel refused.
+		if notes := strings.Count(b.words(), "not sent, as the sending host's kernel refused to send: "); (notes == 1) != (c.refused == 1) || strings.Contains(b.words(), "did not send") {
+			t.Errorf("%s: the packets are not told exactly once: %s", name, b.words())
+		}
 	}
 }
 

@@ -98,7 +98,10 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 	}()
 	if k.opts.Together {
 		r.Phase("load in both directions")
-		return k.together(ctx, s, r.Directions, results)
+		if err := k.together(ctx, s, r.Directions, results); err != nil {
+			return err
+		}
+		return unsent(results)
 	}
 	for i, d := range r.Directions {
 		var err error
@@ -106,7 +109,7 @@ func (k *Kind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.R
 			return err
 		}
 	}
-	return nil
+	return unsent(results)
 }
 
 // together runs all directions at the same time and returns the first error.

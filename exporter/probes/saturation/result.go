@@ -53,7 +53,7 @@ type Direction struct {
 	Unsteady bool `json:"rate_not_steady,omitempty"`
 	// Dropped packets arrived and were dropped by the receiving host because its buffer was full.
 	Dropped uint64 `json:"host_dropped_packets,omitempty"`
-	// Partial is why the direction ended early or has no result; empty: neither.
+	// Partial is why the direction ended early, has no result, or had too few packets of its load; empty: none of these.
 	Partial string `json:"partial,omitempty"`
 
 	remarks []string      // for the notes
@@ -101,6 +101,7 @@ type Load struct {
 
 	delays   []float64 // valid ones, in seconds
 	noResult bool      // queue.Result.Interrupted or Impossible
+	unsent   string    // the reason of a run whose load was not sent; empty: it was, or it filled the link nevertheless
 }
 
 // Bin is a part of the load.
@@ -158,7 +159,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 		if l.Varies && l.Rates != nil {
 			numbers = append(numbers, report.Number{Label: "varies:", Range: &[2]float64{l.Rates[0], l.Rates[2]}, Unit: unit.BytesPerSecond, Text: "in nine of ten seconds"})
 		}
-		if !l.noResult {
+		if !l.noResult && l.unsent == "" {
 			line("throughput", numbers...)
 		}
 		line("loss under load", report.Number{Value: &l.Loss, Unit: unit.Ratio})
@@ -240,17 +241,20 @@ func (d *Direction) remark(format string, args ...any) {
 
 // remark adds the notes on the limitations of a load.
 func (l *Load) remark(d *Direction) {
-	if l.State != queue.Filled.String() && !l.noResult { // the run's error tells why
+	if l.State != queue.Filled.String() && !l.noResult && l.unsent == "" { // the run's error tells why
 		d.remark("%s: %s", words(l.State), l.Evidence)
 	}
 	// The session notes packets that the sender's kernel refused.
-	if c := d.Counts; l.Underrun > underrunNoted && 2*c.Refused <= c.Planned-c.Sent-c.Withheld {
+	if l.Underrun > underrunNoted && l.unsent == "" && !l.refused(d.Counts) {
 		d.remark("the sender did not send %s of the planned packets: it cannot keep the rate", unit.Ratio.Format(l.Underrun))
 	}
 	if !l.Trusted {
 		d.remark("one-way delays are unknown: %s", sample.InWords(l.ClocksReason))
 	}
 }
+
+// refused reports whether the sender's kernel refused most of the packets that it did not send.
+func (l *Load) refused(c *udptraffic.Counts) bool { return 2*c.Refused > c.Planned-c.Sent-c.Withheld }
 
 // Counters returns the histogram of mode fixed.
 func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
@@ -269,6 +273,9 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	for _, d := range body.Directions {
 		switch {
 		case d.Load != nil && d.Load.noResult:
+		case d.Load != nil && d.Load.unsent != "":
+			v.Set(metric.UDPOffered, d.Load.Offered, d.Direction)
+			v.Set(metric.UDPUnderrun, d.Load.Underrun, d.Direction)
 		case d.Load != nil:
 			d.Load.publish(v, d.Direction)
 			d.Load.publishElapsed(v, d.Direction, &k.opts)
