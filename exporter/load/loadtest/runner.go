@@ -211,6 +211,7 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 	defer unwatch()
 	watch := standstill.New()
 	go watch.Run(watching, func(d time.Duration) { cancel(paused(d)) })
+	ctx = Watched(ctx, watch.Longest)
 	run.Begin = instant.Now()
 	r.setPhase("measuring")
 	r.fill.Begin()
@@ -222,8 +223,8 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 	light.end(ctx, run)
 	r.fill.End()
 	err = verdict(ctx, s, err)
-	if d := watch.Longest(); d > 0 { // it explains what has ended the session meanwhile
-		err = paused(d)
+	if pause := Pause(ctx); pause != nil { // it explains what has ended the session meanwhile
+		err = pause
 	}
 	o := r.outcome(run, err)
 	r.account(s, light, o)
@@ -245,6 +246,25 @@ func lost(s Session) error {
 		return f
 	}
 	return &Failure{Reason: runreason.Lost, Err: err}
+}
+
+// watchedKey is the key of a context's function that returns the longest time in which this host did not run; 0: it always ran.
+type watchedKey struct{}
+
+// Watched is a context with such a function, for Pause.
+func Watched(ctx context.Context, longest func() time.Duration) context.Context {
+	return context.WithValue(ctx, watchedKey{}, longest)
+}
+
+// Pause is the error of a run in which this host did not run for a time; nil: it ran. It is the cause of what failed meanwhile, as each end
+// was silent to the other, also if that is known before ctx ends.
+func Pause(ctx context.Context) error {
+	if longest, ok := ctx.Value(watchedKey{}).(func() time.Duration); ok {
+		if d := longest(); d > 0 {
+			return paused(d)
+		}
+	}
+	return nil
 }
 
 // paused is the error of a run in which this host did not run for a time.

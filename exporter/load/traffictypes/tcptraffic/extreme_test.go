@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/core/atomicfile"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadcontrol"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/traffictypes/tcptraffic"
 	"oneway.example/exporter/net/tcpsocket"
@@ -34,6 +35,10 @@ func TestRevokedTokenEndsItsTransfer(t *testing.T) {
 			}
 			if _, err := s.Transfer(ctx, plan(d, 100*time.Millisecond)); err == nil || !strings.Contains(err.Error(), "revoked") {
 				t.Errorf("%s: the next transfer: %v", d, err)
+			}
+			paused := loadtest.Watched(ctx, func() time.Duration { return 20 * time.Second })
+			if _, err := s.Transfer(paused, plan(d, 100*time.Millisecond)); err == nil || err.Error() != "this host did not run for 20s" {
+				t.Errorf("%s: a transfer of a host that stood still: %v", d, err)
 			}
 			return nil
 		})

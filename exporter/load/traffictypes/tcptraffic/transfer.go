@@ -70,6 +70,12 @@ func (s *Session) Transfer(ctx context.Context, p Plan) (*Result, error) {
 			err = &loadtest.Failure{Reason: runreason.Lost, Err: err}
 		}
 	}
+	if pause := loadtest.Pause(ctx); err != nil && pause != nil {
+		err = pause
+		if res != nil {
+			res.Cut = errtext.Words(err)
+		}
+	}
 	s.ended()
 	s.record(res)
 	return res, err

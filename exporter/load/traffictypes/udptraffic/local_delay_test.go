@@ -1,10 +1,14 @@
 package udptraffic_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/loadtesttest"
 	"oneway.example/exporter/load/stream"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
@@ -144,6 +148,18 @@ func TestDisprovedClocksGiveNoDelay(t *testing.T) {
 		}}, udptraffic.SessionOptions{})
 		if got := transferOf(t, s, 50); got.Bound().Reason != want || got.Delay(0).Reason != want {
 			t.Errorf("%v: %s, delay %+v, want %s", wrong, got.Bound().Reason, got.Delay(0), want)
+		}
+	}
+}
+
+// What ends a session while this host stands still, as the load server's idle timeout, is known before the run has ended.
+func TestTransferThatFailsWhileThisHostStandsStillNamesThePause(t *testing.T) {
+	lost := &loadtest.Failure{Reason: runreason.Lost, Err: errors.New("no test packet was received: does a firewall drop them?")}
+	for longest, want := range map[time.Duration]string{0: runreason.Lost, 20 * time.Second: runreason.HostPaused} {
+		s := udptraffic.NewSession(&loadtesttest.Link{Each: func(sample.Direction, *udptraffic.CarrierResult) error { return lost }}, udptraffic.SessionOptions{})
+		_, err := s.Transfer(loadtest.Watched(t.Context(), func() time.Duration { return longest }), sample.Forward, s.Plan(stream.Segment{PayloadBytes: 100, Interval: time.Millisecond, Burst: 1, Bursts: 50}), nil)
+		if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != want || strings.Contains(err.Error(), "firewall") != (longest == 0) {
+			t.Errorf("after %v: %v", longest, err)
 		}
 	}
 }

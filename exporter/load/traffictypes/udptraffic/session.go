@@ -158,6 +158,9 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	}
 	begin := time.Now()
 	c, err := s.carrier.Transfer(ctx, d, p, idle, s.watch(d, p, progress), adjustRate)
+	if pause := loadtest.Pause(ctx); err != nil && pause != nil {
+		err = pause
+	}
 	took := time.Since(begin)
 	s.account(d, p, c)
 	complete := c != nil && c.Sent != nil && c.Received != nil
