@@ -76,7 +76,12 @@ type ReflectorStatus struct {
 	Sessions int    `json:"sessions"`
 	// KeyFaults are the packets of the last minutes that could not be authenticated; nil: none.
 	KeyFaults *KeyFaults `json:"key_faults,omitempty"`
+	// Forbidden are the replies of the last 5 minutes that a firewall of this host did not let out (EPERM); 0: fewer than three.
+	Forbidden uint64 `json:"not_permitted_packets,omitempty"`
 }
+
+// leastForbidden is the number of such replies from which on they are told.
+const leastForbidden = 3
 
 // KeyFaults are test packets whose sender has another key than the reflector, or one of the two has none.
 type KeyFaults struct {
@@ -131,6 +136,9 @@ func (s *reflectorSection) show(into *Status) {
 	r.Listening = r.Error == "" && len(stats.Addrs) > 0
 	r.Error = cmp.Or(r.Error, notListening(stats.NotListening))
 	r.KeyFaults = keyFaults(stats.KeyFaults, time.Now())
+	if stats.Forbidden >= leastForbidden {
+		r.Forbidden = stats.Forbidden
+	}
 	into.Reflector = r
 }
 

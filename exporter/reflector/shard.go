@@ -19,6 +19,7 @@ type shard struct {
 	counts [results]uint64
 	// sendErrors counts the replies that the kernel refused, by errno.
 	sendErrors map[syscall.Errno]uint64
+	forbidden  recent // with EPERM
 
 	keys    []*stampfmt.Key // clones: a Key is for one goroutine
 	failing bucket          // invalid HMACs of all sources

@@ -179,6 +179,9 @@ func (s *socket) account(failed *[batchPackets]syscall.Errno) {
 		if failed[i] != 0 && a.result.Answered() {
 			a.result = SendFailed
 			s.shard.sendErrors[failed[i]]++
+			if failed[i] == syscall.EPERM {
+				s.shard.forbidden.add(s.since(), 1)
+			}
 			if a.session != nil {
 				a.session.releaseNumber(a.number)
 			}

@@ -86,6 +86,13 @@ func TestUnsentReplyIsCountedAndReleasesItsNumber(t *testing.T) {
 				t.Errorf("answered %d, send_failed %d, errors %v; want %d, %d of %v",
 					l.s.counts[Answered], l.s.counts[SendFailed], l.s.sendErrors, c.sent, c.failed, c.errno)
 			}
+			// Unknown peers choose the address, and so whether there is a route; not the firewall of this host.
+			if got := l.s.forbidden.sum(time.Minute); got != l.s.sendErrors[syscall.EPERM] {
+				t.Errorf("%d replies that a firewall keeps, of the errors %v", got, l.s.sendErrors)
+			}
+			if got := l.s.forbidden.sum(KeyFaultWindow); got != 0 {
+				t.Errorf("%d such replies of the last minutes after these", got)
+			}
 			if uint64(len(conn.taken)) != c.sent {
 				t.Errorf("sent %d replies, want %d", len(conn.taken), c.sent)
 			}

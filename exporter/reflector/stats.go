@@ -99,6 +99,9 @@ type Stats struct {
 	KeyFaults KeyFaults
 	// SendErrors counts the replies that the kernel refused, by errno; their sum is Results[SendFailed].
 	SendErrors map[syscall.Errno]uint64
+	// Forbidden are the replies of KeyFaultWindow that a firewall of this host did not let out (EPERM). Other errors of sending depend on the
+	// address that a request came from, which unknown peers can choose.
+	Forbidden uint64
 	// Addrs are the listening addresses.
 	Addrs []netip.AddrPort
 	// NotListening are the addresses of Options.Listen without a socket, which are tried again.
@@ -142,6 +145,7 @@ func (r *Reflector) Stats() Stats {
 		s.ReplyBytes += h.replyBytes
 		s.Sessions += h.table.len()
 		h.keyFaults.list(&s.KeyFaults, s.Running)
+		s.Forbidden += h.forbidden.sum(s.Running)
 		h.mu.Unlock()
 	}
 	r.mu.Lock()

@@ -124,6 +124,9 @@ func TestVerdictHasTheLevelAndNotesOfTheStatus(t *testing.T) {
 		{"key", func(s *agent.Status) {
 			s.Reflector = &agent.ReflectorStatus{Listening: true, KeyFaults: &agent.KeyFaults{Packets: 9, Sources: []agent.KeyFault{{Source: "192.0.2.1", Reason: "it has another key", Packets: 9}}}}
 		}, agent.Impaired, "No paths are configured", 1},
+		{"replies that a firewall keeps", func(s *agent.Status) {
+			s.Reflector = &agent.ReflectorStatus{Listening: true, Forbidden: 3}
+		}, agent.Impaired, "No paths are configured", 1},
 		{"few packets without a key", func(s *agent.Status) {
 			s.Reflector = &agent.ReflectorStatus{Listening: true, KeyFaults: &agent.KeyFaults{Packets: 2}}
 		}, agent.Up, "No paths are configured", 0},

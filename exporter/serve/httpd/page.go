@@ -116,6 +116,9 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	if r := s.Reflector; r != nil && r.KeyFaults != nil && len(r.KeyFaults.Sources) > 0 {
 		v.note("The reflector rejects the key of %s; use the same key_file at both ends.", sources(r.KeyFaults.Sources))
 	}
+	if r := s.Reflector; r != nil && r.Forbidden > 0 {
+		v.note("A firewall of this host did not let out %s of the reflector in the last 5 minutes: their senders get no reply; `nft list ruleset` shows the rules.", unit.Counted(r.Forbidden, "reply", "replies"))
+	}
 	if s.Reports.Error != "" {
 		v.note("The last report of a load test was not stored; its results are available as metrics.")
 	}
