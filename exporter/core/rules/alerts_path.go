@@ -41,7 +41,7 @@ and on (job, instance, path, probe)
 				lookup(metric.ResolveFailures.Name+sameProbe+" unless on (path, probe) "+metric.PathInfo.Name+sameProbe, "; this host has no address to send to or from, and the agent's page says why") +
 				lookup(stillGrows("sum by (reason) ", metric.ProbeSkipped), "; this host did not send {{ .Value | humanize }} test packets for reason {{ .Labels.reason }}") +
 				lookup(stillGrows("sum by (reason) ", metric.PacketsDiscarded), "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
-				lookup(metric.PathInfo.Name+sameProbe, "; it is {{ .Labels.peer }}") + `{{ range query "sum by (instance) ` + rejectedForKey() + `" | sortByLabel "instance" }}; if it is {{ .Labels.instance }}: its reflector rejects packets for their key{{ end }}.`,
+				lookup(metric.PathInfo.Name+sameProbe, "; it is {{ .Labels.peer }}") + lookup(silentReflector(), "; if it is {{ .Labels.instance }}: {{ .Labels.why }}") + ".",
 		},
 	}
 	ResultStale = Rule{
@@ -186,6 +186,33 @@ func lowUntested(window string) string {
     max_over_time($untested[$window:1m]) < on (path) group_left () $rFactor
     and count_over_time($untested[$window:1m]) >= $minutes
   )`, names{"minutes": fmt.Sprint(BadCallsFor.Minutes()), "untested": VoiceRUntested.Name, "window": window, "rFactor": ThresholdRFactor.ByPath.Name})
+}
+
+// silentReflector is the agents whose reflector may be a path's silent peer, with the reason in the label why: it has given as many packets
+// no reply as the path sent. Of targets with the host of the peer only these may be; if there are none, targets have other names.
+func silentReflector() string {
+	query := promql(`
+(
+  ($without and on (host) $pathHost)
+  or
+  ($without unless on () ($targets and on (host) $pathHost))
+)
+>= on () group_left () (0.5 * sum(increase($sent[5m])) > 0)`, names{
+		"without": targetHost(`(
+    label_replace(sum by (instance) ` + rejectedForKey() + `, 'why', 'its reflector rejects packets for their key', '', '')
+    or
+    label_replace(sum by (instance) (increase(` + metric.SendErrors.Name + `{socket='reflector',reason='not_permitted'}[5m])) > 2, 'why', 'a firewall of its host does not let its replies out', '', '')
+  )`),
+		"targets":  targetHost(up),
+		"pathHost": PathHost.Name + sameProbe,
+		"sent":     metric.PacketsSent.Name + sameProbe,
+	})
+	return strings.Join(strings.Fields(query), " ")
+}
+
+// targetHost adds the label host of a target, as PathHost has it.
+func targetHost(series string) string {
+	return "label_replace(" + series + ", 'host', '$1', 'instance', '[[]?(.*?)[]]?(:[0-9]+)?')"
 }
 
 // pathAlerts is the group of these alerts.

@@ -64,7 +64,11 @@ func (v *snapshot) silence() string {
 	case v.AnsweredLate > 0:
 		return fmt.Sprintf("udp %s sent %s later than loss_timeout (%v), and none in time: raise loss_timeout, or see which queue delays them", v.peer, replies(v.AnsweredLate), v.opts.LossTimeout)
 	}
-	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, %sa reflector whose `allow` lacks this host, or another key: the `result` of oneway_reflector_packets_total at the remote end tells", v.peer, v.oversized())
+	key := "a reflector that requires a key"
+	if len(v.opts.keys) > 0 {
+		key = "another key"
+	}
+	return fmt.Sprintf("udp %s does not reply: no reflector (`oneway reflect`), a firewall, %sa reflector whose `allow` lacks this host, or %s: the `result` of oneway_reflector_packets_total at the remote end tells", v.peer, v.oversized(), key)
 }
 
 func replies(n uint64) string { return unit.Counted(n, "reply", "replies") }

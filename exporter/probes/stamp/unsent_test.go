@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/lightreason"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/net/tstamp"
+	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/target"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -115,7 +116,7 @@ func TestSilenceAfterRepliesIsNoMissingReflector(t *testing.T) {
 		received, late uint64
 		want           string
 	}{
-		"never":       {0, 0, "does not reply: no reflector (`oneway reflect`), a firewall, a reflector whose `allow` lacks this host, or another key: the `result` of"},
+		"never":       {0, 0, "does not reply: no reflector (`oneway reflect`), a firewall, a reflector whose `allow` lacks this host, or a reflector that requires a key: the `result` of"},
 		"one reply":   {1, 0, "has not replied since 2026-05-28 20:26:40 UTC (1 reply before)"},
 		"replies":     {20, 3, "has not replied since 2026-05-28 20:26:40 UTC (20 replies before)"},
 		"late always": {0, 7, "sent 7 replies later than loss_timeout (3s), and none in time"},
@@ -125,6 +126,12 @@ func TestSilenceAfterRepliesIsNoMissingReflector(t *testing.T) {
 		v := f.told()
 		if got := v.silence(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s; want %s", name, got, c.want)
+		}
+		if c.received == 0 && c.late == 0 {
+			v.opts.keys = append(v.opts.keys, &stampfmt.Key{})
+			if got := v.silence(); !strings.Contains(got, ", or another key: ") || strings.Contains(got, "requires a key") {
+				t.Errorf("%s, with a key: %s", name, got)
+			}
 		}
 		if c.received == 0 {
 			continue
