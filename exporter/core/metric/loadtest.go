@@ -72,6 +72,12 @@ var (
 			ReasonL: runreason.Values(),
 		},
 	})
+	RunResults = Family(Desc{
+		Name: "oneway_probe_run_results_total", Kind: Counter, Slim: true, Labels: []string{Path, Probe, ResultL},
+		Help:   "Runs of a load test that were due, by result: oneway_probe_runs_total without its reasons. Each result begins with 0, so that increase() counts the runs of an agent that restarts between them.",
+		Source: "design, invariant 6",
+		Values: Values{ResultL: runreason.Results()},
+	})
 	RunLast = Family(Desc{
 		Name: "oneway_run_timestamp_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "Unix time of the end of the last completed run; the other values of the probe are from that run.",
@@ -207,13 +213,14 @@ func runsGroup() Group {
 	return Group{
 		Title: TitleRuns,
 		Descs: []*Desc{
-			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, Runs, RunDuration,
+			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, RunResults, Runs, RunDuration,
 			RunInterval, RunNext, RunPacketsCorrupted, RunRequired, RunBytes, RunLast, RunUTCOffset, TestRunning,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_test", Labels: perProbe},
 			{Name: "oneway_test_direction", Labels: perDirection},
 			{Name: "oneway_test_result", Labels: []string{Path, Probe, ResultL, ReasonL}},
+			{Name: "oneway_test_outcome", Labels: []string{Path, Probe, ResultL}},
 			{Name: "oneway_test_corruption", Labels: []string{Path, Probe, Direction, kindL}},
 			{Name: "oneway_test_link", Labels: []string{Path, Probe, linkL}},
 			{Name: "oneway_test_path", Labels: []string{Path}},

@@ -39,8 +39,7 @@ group by (job, instance, path) (
   $recent
 )`, names{"recent": strings.ReplaceAll(Tested(metric.PathTested.Name, metric.TestedRecent, metric.TestedRecent), "\n", "\n  ")}),
 	}
-	RunsCount1h = runsOf("oneway:runs:count1h", "", "1h", `Runs that were due. increase() does not see the first value of a series: one that is new
-counts as a whole.`)
+	RunsCount1h        = runsOf("oneway:runs:count1h", "", "1h", `Runs that were due. The counter begins with 0 for each result: after a restart its first run counts, too.`)
 	RunsCount1d        = runsOf("oneway:runs:count1d", "", "1d", ``)
 	RunsFailedCount1h  = runsOf("oneway:runs_failed:count1h", failedRuns(), "1h", ``)
 	RunsFailedCount1d  = runsOf("oneway:runs_failed:count1d", failedRuns(), "1d", ``)
@@ -124,7 +123,7 @@ func runs() Group {
 // runsOf counts the runs of a window that a selector selects.
 func runsOf(name, selector, window, doc string) Rule {
 	return Rule{Name: name, Doc: doc, Expr: promql(`
-sum without (result, reason) $runs`, names{"runs": Increase(metric.Runs.Name+selector, window)})}
+sum without (result) (increase($runs[$window]))`, names{"runs": metric.RunResults.Name + selector, "window": window})}
 }
 
 // Numbers of conditions, which texts repeat.
@@ -142,8 +141,8 @@ const (
 	hostShare = "0.05"
 )
 
-// Increase is how much a counter of runs increased in a window, in parentheses. increase() does not see the first value of a series: one
-// that is new counts as a whole. It is new where its agent was scraped without it when the window began, or started in the window; where
+// Increase is how much a counter of runs whose series begin above 0 increased in a window, in parentheses: at least, as one that a restart
+// begins with no smaller value than it had is not seen. increase() does not see the first value of a series: one that is new counts as a whole. It is new where its agent was scraped without it when the window began, or started in the window; where
 // Prometheus has no scrape of that time, nothing is known of it. The window is a duration, or a variable of Grafana.
 func Increase(counter, window string) string {
 	seconds := window + "_s"

@@ -27,10 +27,11 @@ type Counting interface {
 }
 
 // openCounters opens the counters of the test, as far as their labels are known. Of metric.Runs this is one series: a probe meets
-// few of the combinations of result and reason, and recording rules count a new series as a whole.
+// few of the combinations of result and reason; metric.RunResults begins with 0 for each result.
 func (r *runner) openCounters(remote netip.Addr) {
 	all := []Counter{
 		{Desc: metric.RunBytes},
+		{Desc: metric.RunResults},
 		{Desc: metric.Runs, Values: metric.Values{metric.ResultL: {string(Completed)}, metric.ReasonL: {runreason.OK}}},
 	}
 	if c, ok := r.test.(Counting); ok {

@@ -45,6 +45,7 @@ func (r *runner) count(o *Outcome) {
 
 func (r *runner) tally(result Result, reason string) {
 	r.scope.Series(metric.Runs, string(result), reason).Add(1)
+	r.scope.Series(metric.RunResults, string(result)).Add(1)
 }
 
 // account counts what a run sent and received damaged, also of a run that failed.
