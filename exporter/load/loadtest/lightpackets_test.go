@@ -257,13 +257,25 @@ func TestFailedRunEndsItsPackets(t *testing.T) {
 type disprovedKind struct {
 	burdenKind
 	transfer *udptraffic.Transfer
+	body     delayedBody
+}
+
+// delayedBody is a result with delays.
+type delayedBody struct{ withheld bool }
+
+// Withhold is loadtest.Delayed.
+func (b *delayedBody) Withhold() bool {
+	b.withheld = true
+	return true
 }
 
 func (k *disprovedKind) Perform(ctx context.Context, s *udptraffic.Session, r *loadtest.Run) (err error) {
-	r.Body = 1
+	r.Body = &k.body
 	k.transfer, err = s.Transfer(ctx, sample.Forward, s.Plan(stream.Segment{PayloadBytes: 100, Interval: 20 * time.Millisecond, Burst: 1, Bursts: 50}), nil)
 	return err
 }
+
+func (k *disprovedKind) Publish(*loadtest.Values, *loadtest.Run) {}
 
 // A light packet that arrives before it is sent disproves the clocks for the load, too, whose delays may all be too large.
 func TestLightPacketsDisproveTheClocksOfTheLoad(t *testing.T) {
@@ -273,6 +285,10 @@ func TestLightPacketsDisproveTheClocksOfTheLoad(t *testing.T) {
 		out, _ := withLightPackets(t, k, &fakeLight{early: early}, nil)
 		if out.Result != loadtest.Completed || k.transfer.Bound().Reason != want {
 			t.Errorf("%v: %s, %s, want %s", early, out.Result, k.transfer.Bound().Reason, want)
+		}
+		// The result may be of a transfer before the proof.
+		if wrong := want != sample.OK; k.body.withheld != wrong || slices.ContainsFunc(out.Notes, func(n string) bool { return strings.HasPrefix(n, "one-way delays are unknown: ") }) != wrong {
+			t.Errorf("%v: withheld %v, notes %q", early, k.body.withheld, out.Notes)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/runreason"
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/standstill"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/calendar"
@@ -165,7 +166,7 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 		r.openCounters(remote.Addr())
 	}
 	lease.BeginSending()
-	o = r.perform(ctx, run, s, a.light)
+	o = r.perform(ctx, run, s, a)
 	forward, reverse = o.ForwardBytes, o.ReverseBytes
 	return o, 0, nil
 }
@@ -190,7 +191,8 @@ func (r *runner) acquireError(ctx context.Context) error {
 func (r *runner) holder() string { return r.target.Path + "/" + r.target.Probe }
 
 // perform performs the run in a session. From here on the run counts as begun.
-func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightPackets) *Outcome {
+func (r *runner) perform(ctx context.Context, run *Run, s Session, a *Attempt) *Outcome {
+	light := a.light
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ctx, expire := context.WithTimeoutCause(ctx, r.timeout(), &Failure{
@@ -221,6 +223,9 @@ func (r *runner) perform(ctx context.Context, run *Run, s Session, light *lightP
 		cancel(err) // no reply of the remote end is awaited
 	}
 	light.end(ctx, run)
+	if b, ok := run.Body.(Delayed); ok && a.Clocks.Found() && b.Withhold() {
+		run.Note("one-way delays are unknown: " + sample.InWords(sample.ClocksApart.String()))
+	}
 	r.fill.End()
 	err = verdict(ctx, s, err)
 	if pause := Pause(ctx); pause != nil { // it explains what has ended the session meanwhile

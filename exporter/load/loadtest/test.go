@@ -98,6 +98,12 @@ type Reflector struct {
 	Key   []byte
 }
 
+// Delayed is implemented by a Run.Body with one-way delays of transfers that may end before traffic of the run proves a clock wrong.
+type Delayed interface {
+	// Withhold removes these delays and tells whether there were any.
+	Withhold() bool
+}
+
 // Attempt is what a run has for the session that it opens.
 type Attempt struct {
 	// Run is the ID of the run.

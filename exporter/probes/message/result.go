@@ -27,6 +27,16 @@ type Result struct {
 	Parts []Part `json:"parts"`
 }
 
+// Withhold removes the one-way delays: a clock is wrong.
+func (r *Result) Withhold() (any bool) {
+	for i := range r.Parts {
+		if p := &r.Parts[i]; p.Delay != nil {
+			p.Delay, p.DelayUnknown, any = nil, sample.ClocksApart.String(), true
+		}
+	}
+	return any
+}
+
 // Part is one transport in one direction. Unknown values are nil.
 type Part struct {
 	Direction string    `json:"direction"`

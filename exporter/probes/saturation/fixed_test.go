@@ -90,6 +90,19 @@ func TestQueueIsKnownWithUntrustedClocks(t *testing.T) {
 	}
 }
 
+// A clock that is proven wrong later takes the delays, and not their differences.
+func TestDelaysAreWithheldAfterTheRun(t *testing.T) {
+	b := must(t, wibro(), nil, "forward")
+	res := b.run.Body.(*saturation.Result)
+	if !res.Withhold() || res.Withhold() {
+		t.Error("want delays at first, and none after that")
+	}
+	l := res.Directions[0].Load
+	if l.Idle != nil || l.IdleBound != nil || l.Full != nil || l.FullBound != nil || l.PerSecond[0].Delays != nil || l.First[0].Delays != nil || l.Queue == nil || l.ClocksReason != sample.ClocksApart.String() {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestLinkThatCarriesAllIsNotFilled(t *testing.T) {
 	link := wibro()
 	link.Rate = 2e6

@@ -30,6 +30,24 @@ type Result struct {
 	Directions  []*Direction `json:"directions"`
 }
 
+// Withhold removes the one-way delays: a clock is wrong. Their differences, and with them the queue's delay, stay.
+func (r *Result) Withhold() (any bool) {
+	for _, d := range r.Directions {
+		l := d.Load
+		if l == nil || !l.Trusted {
+			continue
+		}
+		any, l.Trusted, l.ClocksReason = true, false, sample.ClocksApart.String()
+		l.Idle, l.IdleBound, l.Full, l.FullBound, l.delays = nil, nil, nil, nil, nil
+		for _, bins := range [][]Bin{l.PerSecond, l.First} {
+			for i := range bins {
+				bins[i].Delays = nil
+			}
+		}
+	}
+	return any
+}
+
 // Direction is one direction's result.
 type Direction struct {
 	Direction string      `json:"direction"`

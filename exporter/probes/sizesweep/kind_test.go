@@ -239,5 +239,9 @@ func TestClocksThatLeaveNoDelayAreNoted(t *testing.T) {
 		if strings.Contains(notes, "both directions: the delay of cells is unknown: the timestamps of both ends are impossible") != wrong {
 			t.Errorf("%v: notes %q", wrong, notes)
 		}
+		res := run.Body.(*Result)
+		if res.Withhold() == wrong || res.Cells[0].Median.Delay != nil || res.Cells[0].Median.Bound != nil || res.Cells[0].Repetitions[0].Delay != nil || res.Cells[0].Median.IPDV == nil {
+			t.Errorf("%v: a clock was proven wrong later: %+v", wrong, res.Cells[0])
+		}
 	}
 }

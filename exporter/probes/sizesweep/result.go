@@ -23,6 +23,20 @@ type Result struct {
 	Omitted []Omission     `json:"omitted,omitempty"`
 }
 
+// Withhold removes the one-way delays: a clock is wrong. Their differences stay.
+func (r *Result) Withhold() (any bool) {
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		any = any || c.Median.Delay != nil
+		c.Median.Delay, c.Median.Bound = nil, nil
+		for j := range c.Repetitions {
+			one := &c.Repetitions[j]
+			one.Delay, one.Bound = nil, nil
+		}
+	}
+	return any
+}
+
 // MeasuredCell is a cell and its results.
 type MeasuredCell struct {
 	Cell
