@@ -23,6 +23,9 @@ const (
 	edgeShare = 0.03
 	// shallow is the largest number of packets that wait at a policer.
 	shallow = 2
+	// policed is the largest backlog, in packets, of 95 % of the packets that pass a policer, by simulation with jitter. A slow link with
+	// active queue management (PIE), which admits each packet behind two others, has more.
+	policed = shallow + 1.25
 	// steadyDelay is the largest variation of the delays of a queue that is limited by time.
 	steadyDelay = 0.1
 	// headShare is by what share the backlog after the last loss exceeds that at other losses if a queue drops at
@@ -73,6 +76,7 @@ func (r *run) judge(res *Result) {
 	missing := behind + 2*packet*math.Sqrt(behind/packet)
 	blur := max(sharpPackets*packet, sharpShare*best.least) + apart + missing
 	bucket, random := r.cause()
+	passed := seconds(r.longest(0.95)) * res.Rate.Value // the largest backlog of most packets that passed
 	conclude := func(state State, format string, values ...any) {
 		res.State, res.Evidence = state, fmt.Sprintf(format, values...)
 	}
@@ -85,7 +89,9 @@ func (r *run) judge(res *Result) {
 		conclude(NotFilled, "%d of %d packets were lost: the link carried %s, or its queue grew to the end", lost, len(r.load)-r.outagePackets, unit.BytesPerSecond.Format(res.Rate.Value))
 	case r.moved(res.Rate.Value):
 		conclude(Unknown, "undetermined: the delay of idle packets after the load differs by %s from that before it: %s", unit.Duration(r.base.moved.Abs()), r.base.causes())
-	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && bucket:
+	case best.refused.Quantile(0.5) <= (shallow+1)*packet && passed > policed*packet && passed <= 2*(shallow+1)*packet && bucket:
+		conclude(Unknown, "undetermined: %s were lost, half of them with a backlog of at most %.0f packets, and others were delayed by more: a policer behind other delays, or active queue management of a slow link", unit.Ratio.Format(share), best.refused.Quantile(0.5)/packet-1)
+	case best.refused.Quantile(0.5) <= (shallow+1)*packet && passed <= policed*packet && bucket:
 		conclude(Policer, "%s were lost, half of them with a backlog of at most %.0f packets: load above a rate is dropped without queuing", unit.Ratio.Format(share), best.refused.Quantile(0.5)/packet-1)
 	case r.timed(stretches):
 		conclude(TimeLimited, "packets were dropped after a constant time, whatever the backlog: a timer discards them")
