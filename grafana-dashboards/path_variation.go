@@ -11,7 +11,7 @@ func variationRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Delay variation and round-trip time"))
 	b.WithPanel(lines(text{
 		"Delay variation (PDV)",
-		"Delay minus the smallest delay of its window (RFC 5481 section 4.2), which a playout buffer has to cover. A constant clock offset cancels, so PDV is valid even if the delay is not. Over 5 minutes, unless packets whose delay is not known could change it. " + resolution(metric.DelayVariation) + " Between the bounds of classic buckets values are interpolated, and those below the first are not reliable.",
+		"Delay minus the smallest delay of its window (RFC 5481 section 4.2), which a playout buffer has to cover. A constant clock offset cancels, so PDV is valid even if the delay is not; a clock that is slewed changes it, by at most twice the error bound of the delay where that is known. Over 5 minutes, unless packets whose delay is not known could change it. " + resolution(metric.DelayVariation) + " Between the bounds of classic buckets values are interpolated, and those below the first are not reliable.",
 		"s", noRules,
 	},
 		ranged(rec(rules.DelayVariationQuantiles.Name, `quantile_rank="0.5"`), "{{direction}} p50"),

@@ -68,7 +68,7 @@ var (
 	})
 	DelayVariation = Family(Desc{
 		Name: "oneway_delay_variation_seconds", Kind: Histogram, Labels: perDirection, Buckets: variationBuckets(),
-		Help:   "PDV: delay minus the smallest delay of the window, in seconds; a constant clock offset cancels, a change of it in the window does not (100 ppm: 2 ms in 20 s). Packets whose delay is not known, since their reply was lost, are left out, so a quantile of it may be wrong where the oneway_delay_quantile_seconds of the same rank is absent. With a Poisson schedule a window ends early after 65,536 packets.",
+		Help:   "PDV: delay minus the smallest delay of the window, in seconds; a constant clock offset cancels, a change of it in the window does not (100 ppm: 2 ms in 20 s). It is off by at most twice the sum of oneway_delay_error_component_seconds while the delays of the window are valid, also while a clock is slewed; without a trusted clock, or with one that is proven wrong (oneway_delay_negative_total), it has no bound. Packets whose delay is not known, since their reply was lost, are left out, so a quantile of it may be wrong where the oneway_delay_quantile_seconds of the same rank is absent. With a Poisson schedule a window ends early after 65,536 packets.",
 		Source: "RFC 5481 section 4.2",
 	})
 	IPDV = Family(Desc{

@@ -2,6 +2,7 @@ package delay
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -189,6 +190,31 @@ func TestPDVIsDelayMinusTheSmallestOfTheWindow(t *testing.T) {
 		t.Error("drained twice")
 	}
 	p.Reset()
+}
+
+// The error of a delay changes while a clock is slewed; the PDV is wrong by at most twice the bound of both.
+func TestPDVOfASlewedClockIsWithinTwiceTheBound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 7))
+	const bound = 10 * ms
+	for range 200 {
+		var measured, truth PDV
+		offset, rate := time.Duration(0), 0.0
+		for seq := range uint64(200) {
+			if seq%50 == 0 { // chronyd slews by up to 83,333 ppm
+				rate = (2*rng.Float64() - 1) * 0.083
+			}
+			offset = min(max(offset+time.Duration(rate*float64(100*ms)), -bound), bound)
+			d := time.Duration(rng.Int64N(int64(30 * ms)))
+			measured.Add(seq, d+offset)
+			truth.Add(seq, d)
+		}
+		right := maps.Collect(truth.Drain())
+		for seq, v := range measured.Drain() {
+			if (v - right[seq]).Abs() > 2*bound {
+				t.Fatalf("packet %d: %v, the true one is %v", seq, v, right[seq])
+			}
+		}
+	}
 }
 
 // TestFullPDVBeginsAWindow: with a minimum that decreases within the window, its parts would have different
