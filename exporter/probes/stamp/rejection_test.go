@@ -81,7 +81,7 @@ func TestPeerThatIsDownRejectsNoKey(t *testing.T) {
 		want := after < time.Minute
 		f.account.Tick(rejected+after, rejected+after)
 		v := f.snapshot()
-		if text := v.silence(); strings.Contains(text, "requires a key") != want {
+		if text := v.silence(); strings.Contains(text, "requires a key, and this path has none") != want {
 			t.Errorf("%v after the last rejection: %s", after, text)
 		}
 	}
