@@ -24,6 +24,7 @@ etc/init.d/oneway
 lib/upgrade/keep.d/oneway
 usr/bin/oneway
 usr/libexec/oneway/configuration
+usr/share/doc/oneway/licenses.txt.gz
 END
 cmp /tmp/want /tmp/files || { cat /tmp/files; fail "the package has other files"; }
 
