@@ -77,10 +77,7 @@ func CheckZone(a netip.Addr) error {
 	if zone == "" {
 		return nil
 	}
-	_, err := net.InterfaceByName(zone)
-	if n, notNumber := strconv.ParseUint(zone, 10, 31); err != nil && notNumber == nil {
-		_, err = net.InterfaceByIndex(int(n))
-	}
+	_, err := InterfaceOf(zone)
 	if name, inURL := strings.CutPrefix(zone, "25"); err != nil && inURL && name != "" {
 		return fmt.Errorf("this host has no interface %s; %%25 is the spelling in a URL: write %s", zone, a.WithZone(name))
 	}
@@ -88,6 +85,28 @@ func CheckZone(a netip.Addr) error {
 		return fmt.Errorf("this host has no interface %s", zone)
 	}
 	return nil
+}
+
+// InterfaceOf returns the interface of this host with a zone, its name or number (RFC 4007 section 11.2).
+func InterfaceOf(zone string) (*net.Interface, error) {
+	found, err := net.InterfaceByName(zone)
+	if n, notNumber := strconv.ParseUint(zone, 10, 31); err != nil && notNumber == nil {
+		return net.InterfaceByIndex(int(n))
+	}
+	return found, err
+}
+
+// Numbered is an address with the number of its interface instead of the name. Package net remembers the number of a name for up to a
+// minute, and would use the previous one of an interface that was deleted and made again.
+func Numbered(a netip.Addr) netip.Addr {
+	if a.Zone() == "" {
+		return a
+	}
+	found, err := InterfaceOf(a.Zone())
+	if err != nil {
+		return a
+	}
+	return a.WithZone(strconv.Itoa(found.Index))
 }
 
 // WantedFamily is the family of the addresses that a peer may have: the configured one, or the local address's, which it then

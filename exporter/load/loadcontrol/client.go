@@ -175,10 +175,16 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	defer cancel()
 	d := net.Dialer{KeepAliveConfig: KeepAlive(), Control: tcpsocket.Options{MSS: segmentBytes}.Control}
 	if o.Local.IsValid() {
-		d.LocalAddr = &net.TCPAddr{IP: o.Local.AsSlice(), Zone: o.Local.Zone()}
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(hostport.Numbered(o.Local), 0))
 	}
-	address := net.JoinHostPort(host, strconv.Itoa(int(port)))
-	nc, err := d.DialContext(ctx, network, address)
+	address, to := net.JoinHostPort(host, strconv.Itoa(int(port))), host
+	if at.Zone() != "" {
+		to = hostport.Numbered(at).String()
+	}
+	nc, err := d.DialContext(ctx, network, net.JoinHostPort(to, strconv.Itoa(int(port))))
+	if op, ok := errors.AsType[*net.OpError](err); ok && at.Zone() != "" {
+		op.Addr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, port)) // with the name
+	}
 	if none, ok := errors.AsType[*net.AddrError](err); ok && none.Err == "no suitable address found" { // package net exports no value for it
 		err = fmt.Errorf("it has no address of family %s", hostport.WantedFamily(o.Family, o.Local))
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/net/listen"
 )
 
@@ -40,12 +41,18 @@ type Listener struct {
 // Listen listens on an address of a TCP network.
 func Listen(ctx context.Context, config net.ListenConfig, network, address string) (*Listener, error) {
 	l := &Listener{config: config, network: network}
-	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Zone() != "" {
-		if l.bound, err = interfaceOf(at.Addr().Zone()); err != nil {
-			return nil, fmt.Errorf("listen %s %s: this host has no interface %s", network, address, at.Addr().Zone())
+	at, err := netip.ParseAddrPort(address)
+	zone := at.Addr().Zone()
+	if err == nil && zone != "" {
+		if l.bound, err = hostport.InterfaceOf(zone); err != nil {
+			return nil, fmt.Errorf("listen %s %s: this host has no interface %s", network, address, zone)
 		}
+		address = netip.AddrPortFrom(hostport.Numbered(at.Addr()), at.Port()).String()
 	}
 	made, err := config.Listen(ctx, network, address)
+	if op, ok := errors.AsType[*net.OpError](err); ok && zone != "" {
+		op.Addr = net.TCPAddrFromAddrPort(at) // with the name
+	}
 	if err != nil {
 		return nil, err // it has the address
 	}
@@ -81,14 +88,6 @@ func (l *Listener) await() bool {
 	return true
 }
 
-// interfaceOf returns the interface of a zone, a name or a number (RFC 4007 section 11.2).
-func interfaceOf(zone string) (*net.Interface, error) {
-	if number, err := strconv.Atoi(zone); err == nil {
-		return net.InterfaceByIndex(number)
-	}
-	return net.InterfaceByName(zone)
-}
-
 // Accept returns the next connection, possibly of a new socket.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
@@ -120,7 +119,7 @@ func (l *Listener) renew() {
 	if l.closed || err != nil || now.Index == l.bound.Index {
 		return
 	}
-	// By its number: for a name, package net would use the previous number for up to a minute.
+	// By its number, as in Listen.
 	at := l.current.Addr().(*net.TCPAddr).AddrPort()
 	at = netip.AddrPortFrom(at.Addr().WithZone(strconv.Itoa(now.Index)), at.Port())
 	next, err := l.config.Listen(context.Background(), l.network, at.String())

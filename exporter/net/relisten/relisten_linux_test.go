@@ -91,6 +91,25 @@ func TestListenerOutlivesItsInterface(t *testing.T) {
 	}
 }
 
+// TestListenFollowsTheInterfaceOfALinkLocalAddress: package net knows the number of a name for up to a minute.
+func TestListenFollowsTheInterfaceOfALinkLocalAddress(t *testing.T) {
+	p := namespace.NewPair(t)
+	for _, when := range []string{"at first", "made again"} {
+		namespace.Up(t, p.Local, "near", "fe80::a/64")
+		namespace.Do(t, p.Local, func() {
+			l, err := Listen(t.Context(), net.ListenConfig{}, "tcp6", "[fe80::a%near]:0")
+			if err != nil {
+				t.Fatalf("%s: %v", when, err)
+			}
+			namespace.Check(t, l.Close())
+			near, err := netlink.LinkByName("near")
+			namespace.Check(t, err)
+			namespace.Check(t, netlink.LinkDel(near))
+		})
+		namespace.Veth(t, p.Local, "near", p.Remote, "far", 0)
+	}
+}
+
 // TestZoneWithoutAnInterfaceIsNamed: the kernel says only that the address is invalid.
 func TestZoneWithoutAnInterfaceIsNamed(t *testing.T) {
 	for _, zone := range []string{"nosuch", "4000000"} {
