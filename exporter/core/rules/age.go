@@ -40,5 +40,5 @@ func (a Age) limit() string {
 	return promql(`(
   $interval * on (path) group_left () $intervals
   + on (path) group_left () $seconds
-)`, names{"interval": a.interval.Name, "intervals": a.intervals.ByPath.Name, "seconds": a.seconds.ByPath.Name})
+)`, names{"interval": latest(a.interval.Name), "intervals": a.intervals.ByPath.Name, "seconds": a.seconds.ByPath.Name})
 }

@@ -45,10 +45,10 @@ var (
 group($probeInterval or $probeUp) unless on () $lossRatio
 or
 group($runInterval) unless on () $bufferbloatSeconds`, names{
-			"probeInterval":      metric.ProbeInterval.Name,
-			"probeUp":            metric.ProbeUp.Name,
+			"probeInterval":      latest(metric.ProbeInterval.Name),
+			"probeUp":            latest(metric.ProbeUp.Name),
 			"lossRatio":          ThresholdLossRatio.Name,
-			"runInterval":        metric.RunInterval.Name,
+			"runInterval":        latest(metric.RunInterval.Name),
 			"bufferbloatSeconds": ThresholdBufferbloatSeconds.Name,
 		}),
 		Alert: &Alert{
@@ -60,7 +60,7 @@ group($runInterval) unless on () $bufferbloatSeconds`, names{
 	}
 	ConfigReloadFailed = Rule{
 		Name: "OnewayConfigReloadFailed",
-		Expr: metric.ConfigReloadSuccess.Name + " == 0",
+		Expr: latest(metric.ConfigReloadSuccess.Name) + " == 0",
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: 5 * time.Minute,
 			Summary:     "oneway agent {{ $labels.instance }} runs with an old configuration",
@@ -128,7 +128,7 @@ agent's clock is ahead of this server's, or was.`,
   unless on (job, instance, output)
   (0 <= time() - $outputLastSuccess <= on () group_left () $outputBehindSeconds)
   unless on (job, instance, output)
-  ($outputLastSuccess > time() and changes($outputLastSuccess[5m]) > 0)
+  ($outputLastSuccess > time() and $changed > 0)
 )
 or
 (
@@ -138,11 +138,12 @@ or
 )
 or
 0 * $outputSpoolLimit unless on (job, instance, output) $outputWaiting`, names{
-			"outputWaiting":       metric.OutputWaiting.Name,
-			"outputLastSuccess":   metric.OutputLastSuccess.Name,
+			"outputWaiting":       unlessUnscraped(metric.OutputWaiting.Name),
+			"outputLastSuccess":   latest(metric.OutputLastSuccess.Name),
+			"changed":             "changes(" + metric.OutputLastSuccess.Name + "[5m])",
 			"outputBehindSeconds": ThresholdOutputBehindSeconds.Name,
-			"outputSpool":         metric.OutputSpool.Name,
-			"outputSpoolLimit":    metric.OutputSpoolLimit.Name,
+			"outputSpool":         latest(metric.OutputSpool.Name),
+			"outputSpoolLimit":    unlessUnscraped(metric.OutputSpoolLimit.Name),
 			"outputSpoolRatio":    ThresholdOutputSpoolRatio.Name,
 		}),
 		Alert: &Alert{

@@ -113,11 +113,12 @@ either, and OnewayClockErrorTooLarge is silent.`,
 		Doc: `Ends by itself after a day: by then it is the site's normal state. An unsynchronized clock
 has its own alert.`,
 		Expr: promql(`
-max without (reference_id, stratum, leap_status) ($clockReferenceInfo{kind=~"nmea|ntp|local|other"})
+max without (reference_id, stratum, leap_status) $now
 and on (job, instance, clock) max_over_time($clockReferenceInfo{kind="pps"}[1d])
 and on (job, instance, clock) $clockSynchronized == 1`, names{
+			"now":                unlessUnscraped(metric.ClockReferenceInfo.Name + `{kind=~"nmea|ntp|local|other"}`),
 			"clockReferenceInfo": metric.ClockReferenceInfo.Name,
-			"clockSynchronized":  metric.ClockSynchronized.Name,
+			"clockSynchronized":  latest(metric.ClockSynchronized.Name),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 2 * time.Minute,
@@ -145,7 +146,7 @@ $disagreement > $disagreementBound
 	}
 	LeapSecondPending = Rule{
 		Name: "OnewayLeapSecondPending",
-		Expr: "max without (reference_id, stratum, kind) (" + metric.ClockReferenceInfo.Name + `{leap_status=~"insert_second|delete_second"})`,
+		Expr: "max without (reference_id, stratum, kind) " + unlessUnscraped(metric.ClockReferenceInfo.Name+`{leap_status=~"insert_second|delete_second"}`),
 		Alert: &Alert{
 			Severity: Info, Component: Clock,
 			Summary:     "The clock of {{ $labels.instance }} expects a leap second",
@@ -207,7 +208,7 @@ unless $ppsPulses > $ppsPulses offset 30s`, names{
 	}
 	GNSSNoFix = Rule{
 		Name: "OnewayGNSSNoFix",
-		Expr: metric.GNSSFix.Name + " < 2",
+		Expr: unlessUnscraped(metric.GNSSFix.Name) + " < 2",
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 5 * time.Minute,
 			Summary: "Receiver {{ $labels.receiver }} of {{ $labels.instance }} has no fix",
@@ -222,8 +223,8 @@ unless $ppsPulses > $ppsPulses offset 30s`, names{
 $gnssConnected == 0
 or
 $gnssConnected unless on (job, instance, receiver) $gnssFix`, names{
-			"gnssConnected": metric.GNSSConnected.Name,
-			"gnssFix":       metric.GNSSFix.Name,
+			"gnssConnected": unlessUnscraped(metric.GNSSConnected.Name),
+			"gnssFix":       unlessUnscraped(metric.GNSSFix.Name),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Clock, For: 2 * time.Minute,

@@ -57,7 +57,7 @@ unless
 			"certainP95":         certainP95,
 			"delayBaseline":      DelayBaseline.Name,
 			"delayBlowUpRatio":   ThresholdDelayBlowUpRatio.ByPath.Name,
-			"clockSynchronized":  metric.ClockSynchronized.Name,
+			"clockSynchronized":  latest(metric.ClockSynchronized.Name),
 			"clockSteps":         metric.ClockSteps.Name,
 			"delayInvalid":       metric.DelayInvalid.Name,
 			"invalidByValid":     fmt.Sprint(clockDoubt / (1 - clockDoubt)),

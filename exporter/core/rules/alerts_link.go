@@ -9,6 +9,12 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
+// Selectors of states.
+const (
+	notFilled = `{state="not_filled"}`
+	ofBuffers = `{state=~"receive_window|send_buffer"}`
+)
+
 // held is HeldFor in PromQL.
 var held = model.Duration(HeldFor).String()
 
@@ -19,13 +25,13 @@ var (
 		Doc: `The alerts of load tests are of runs that take place: a gauge of a run that is refused or
 fails is old after one and a half intervals.`,
 		Expr: promql(`
-sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > on (path) group_left () $bufferbloatSeconds
-and sum without (quantile_rank) ($queueDelay{quantile_rank="0.5"}) > sum without (quantile_rank) ($queueDelayBound{quantile_rank="0.5"})
+sum without (quantile_rank) $queueDelay > on (path) group_left () $bufferbloatSeconds
+and sum without (quantile_rank) $queueDelay > sum without (quantile_rank) $queueDelayBound
 and on (job, instance, path, probe) $recentRun`, names{
 			"recentRun":          recentRun(),
-			"queueDelay":         metric.QueueDelay.Name,
+			"queueDelay":         unlessUnscraped(metric.QueueDelay.Name + `{quantile_rank="0.5"}`),
 			"bufferbloatSeconds": ThresholdBufferbloatSeconds.ByPath.Name,
-			"queueDelayBound":    metric.QueueDelayBound.Name,
+			"queueDelayBound":    unlessUnscraped(metric.QueueDelayBound.Name + `{quantile_rank="0.5"}`),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
@@ -60,7 +66,7 @@ and on (job, instance, path, probe) $recentRun`, names{
 			"recentRun":             recentRun(),
 			"workingDelayExcess":    WorkingDelayExcess.Name,
 			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,
-			"completed":             metric.Runs.Name + completed,
+			"completed":             latest(metric.Runs.Name + completed),
 			"workingDelayRunsBelow": WorkingDelayRunsBelow.Name,
 			"runs":                  fmt.Sprint(WorkingDelayRuns),
 		}),
@@ -82,12 +88,12 @@ reports that; it is no property of the link.`,
 $udpThroughputMedian
 < $udpThroughputBaseline * on (path) group_left () $throughputRatio
 and on (job, instance, path, probe) $recentRun
-unless on (job, instance, path, probe, direction) $saturationState{state="not_filled"} == 1`, names{
+unless on (job, instance, path, probe, direction) $notFilled == 1`, names{
 			"recentRun":             recentRun(),
 			"udpThroughputMedian":   UDPThroughputMedian.Name,
 			"udpThroughputBaseline": UDPThroughputBaseline.Name,
 			"throughputRatio":       ThresholdThroughputRatio.ByPath.Name,
-			"saturationState":       metric.SaturationState.Name,
+			"notFilled":             unlessUnscraped(metric.SaturationState.Name + notFilled),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path,
@@ -139,20 +145,21 @@ and on (job, instance, path, probe) $recentRun`, names{
 		Name: "OnewayTCPBufferLimited",
 		Doc:  `A window that just fills the link limits the sender and costs nothing.`,
 		Expr: promql(`
-min_over_time(sum without (state) ($tcpLimited{state=~"receive_window|send_buffer"})[$held:1m]) > on (path) group_left () $tcpBufferLimitedRatio
-and sum without (state) ($tcpLimited{state=~"receive_window|send_buffer"} offset $held)
+min_over_time(sum without (state) $tcpLimited[$held:1m]) > on (path) group_left () $tcpBufferLimitedRatio
+and sum without (state) ($tcpLimitedBefore)
 and on (job, instance, path, probe) $recentRun
 unless on (job, instance, path, probe, direction)
 (
   $tcpThroughput
-  > on (job, instance, path, direction) group_left () ($usedCapacity * max without (probe) ($pathCapacity))
+  > on (job, instance, path, direction) group_left () ($usedCapacity * max without (probe) $pathCapacity)
 )`, names{
 			"recentRun":             recentRun(),
 			"held":                  held,
-			"tcpLimited":            metric.TCPLimited.Name,
+			"tcpLimited":            unlessUnscraped(metric.TCPLimited.Name + ofBuffers),
+			"tcpLimitedBefore":      latestBefore(metric.TCPLimited.Name+ofBuffers, held),
 			"tcpBufferLimitedRatio": ThresholdTCPBufferLimitedRatio.ByPath.Name,
-			"tcpThroughput":         metric.TCPThroughput.Name,
-			"pathCapacity":          metric.PathCapacity.Name,
+			"tcpThroughput":         unlessUnscraped(metric.TCPThroughput.Name),
+			"pathCapacity":          unlessUnscraped(metric.PathCapacity.Name),
 			"usedCapacity":          fmt.Sprint(UsedCapacityRatio),
 		}),
 		Alert: &Alert{
@@ -168,12 +175,13 @@ unless on (job, instance, path, probe, direction)
 		Name: "OnewayTCPRetransmissions",
 		Expr: promql(`
 min_over_time($tcpRetransmitted[$held]) > on (path) group_left () $tcpRetransmittedRatio
-and $tcpRetransmitted offset $held
+and $tcpRetransmittedBefore
 and on (job, instance, path, probe) $recentRun`, names{
-			"recentRun":             recentRun(),
-			"held":                  held,
-			"tcpRetransmitted":      metric.TCPRetransmitted.Name,
-			"tcpRetransmittedRatio": ThresholdTCPRetransmittedRatio.ByPath.Name,
+			"recentRun":              recentRun(),
+			"held":                   held,
+			"tcpRetransmitted":       metric.TCPRetransmitted.Name,
+			"tcpRetransmittedBefore": latestBefore(metric.TCPRetransmitted.Name, held),
+			"tcpRetransmittedRatio":  ThresholdTCPRetransmittedRatio.ByPath.Name,
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, KeepFiringFor: HeldFor,
@@ -203,9 +211,12 @@ verdict; one that changes back and forth is one alert.`,
 	LinkNotFilled = Rule{
 		Name: "OnewayLinkNotFilled",
 		Expr: promql(`
-sum without (state) (min_over_time($saturationState{state="not_filled"}[$held])) == 1
-and sum without (state) ($saturationState{state="not_filled"} offset $held)
-and on (job, instance, path, probe) $recentRun`, names{"saturationState": metric.SaturationState.Name, "held": held, "recentRun": recentRun()}),
+sum without (state) (min_over_time($notFilled[$held])) == 1
+and sum without (state) ($before)
+and on (job, instance, path, probe) $recentRun`, names{
+			"notFilled": metric.SaturationState.Name + notFilled, "before": latestBefore(metric.SaturationState.Name+notFilled, held), "held": held,
+			"recentRun": recentRun(),
+		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, KeepFiringFor: HeldFor,
 			Summary: "The {{ $labels.direction }} runs of {{ $labels.path }}/{{ $labels.probe }} do not fill the link",

@@ -53,7 +53,7 @@ time() - $probeLastSuccess
 unless on (job, instance, path, probe) $probeUp == 0`, names{
 			"probeLastSuccess": metric.ProbeLastSuccess.Name,
 			"maxAge":           ReplyAge().limit(),
-			"probeUp":          metric.ProbeUp.Name,
+			"probeUp":          latest(metric.ProbeUp.Name),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,
@@ -125,7 +125,7 @@ and count_over_time(($untested)[1h:1m] offset 15m) >= 15`, names{
 			"delayErrorBound":  metric.DelayErrorBound.Name,
 			"delayMin":         metric.DelayMin.Name,
 			"floorStepRatio":   ThresholdFloorStepRatio.ByPath.Name,
-			"untested":         metric.DelayMin.Name + " unless on (job, instance, path) " + LoadTestRecent.Name,
+			"untested":         unlessUnscraped(metric.DelayMin.Name) + " unless on (job, instance, path) " + LoadTestRecent.Name,
 		}),
 		Alert: &Alert{
 			Severity: Info, Component: Path, Absolute: true,

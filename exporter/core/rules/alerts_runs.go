@@ -73,17 +73,18 @@ and on (job, instance, path, probe)
   unless on (job, instance, path, probe)
   (
     $runNext > time()
-    and changes($runNext[27h]) == 0
+    and $changed == 0
     and $runInterval < 86400
   )
 )`, names{
-			"runLast":           metric.RunLast.Name,
+			"runLast":           latest(metric.RunLast.Name),
 			"maxAge":            strings.ReplaceAll(RunAge().limit(), "\n", "\n  "),
-			"runInterval":       metric.RunInterval.Name,
-			"testRunning":       metric.TestRunning.Name,
+			"runInterval":       latest(metric.RunInterval.Name),
+			"testRunning":       latest(metric.TestRunning.Name),
 			"runsMissedCount6h": RunsMissedCount6h.Name,
 			"runClosedSeconds":  ThresholdRunClosedSeconds.ByPath.Name,
-			"runNext":           metric.RunNext.Name,
+			"runNext":           latest(metric.RunNext.Name),
+			"changed":           "changes(" + metric.RunNext.Name + "[27h])",
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,
@@ -102,7 +103,7 @@ $quotaLeft == 0
 or
 $quotaLeft < on (job, instance, link) max by (job, instance, link) ($runRequired)
 unless on (job, instance, link) $testRunning == 1`, names{
-			"quotaLeft": metric.QuotaLeft.Name, "runRequired": metric.RunRequired.Name, "testRunning": metric.TestRunning.Name,
+			"quotaLeft": latest(metric.QuotaLeft.Name), "runRequired": latest(metric.RunRequired.Name), "testRunning": latest(metric.TestRunning.Name),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: 2 * time.Minute,
@@ -114,7 +115,7 @@ unless on (job, instance, link) $testRunning == 1`, names{
 	}
 	DataQuotaNotSaved = Rule{
 		Name: "OnewayDataQuotaNotSaved",
-		Expr: metric.QuotaSaved.Name + " == 0",
+		Expr: latest(metric.QuotaSaved.Name) + " == 0",
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, For: time.Minute,
 			Summary:     "{{ $labels.instance }} cannot save the usage of its data quotas ({{ $labels.kind }})",
@@ -126,17 +127,19 @@ unless on (job, instance, link) $testRunning == 1`, names{
 		Expr: promql(`
 (
   min_over_time($udpUnderrun[$held]) > on (path) group_left () $senderUnderrunRatio
-  and $udpUnderrun offset $held
+  and $udpUnderrunBefore
   or
-  max without (packet_bytes, packet_rate) (min_over_time($sizeSweepUnderrun[$held]) and $sizeSweepUnderrun offset $held)
+  max without (packet_bytes, packet_rate) (min_over_time($sizeSweepUnderrun[$held]) and $sizeSweepUnderrunBefore)
   > on (path) group_left () $senderUnderrunRatio
 )
 and on (job, instance, path, probe) $recentRun`, names{
-			"recentRun":           recentRun(),
-			"held":                held,
-			"udpUnderrun":         metric.UDPUnderrun.Name,
-			"senderUnderrunRatio": ThresholdSenderUnderrunRatio.ByPath.Name,
-			"sizeSweepUnderrun":   metric.SizeSweepUnderrun.Name,
+			"recentRun":               recentRun(),
+			"held":                    held,
+			"udpUnderrun":             metric.UDPUnderrun.Name,
+			"senderUnderrunRatio":     ThresholdSenderUnderrunRatio.ByPath.Name,
+			"sizeSweepUnderrun":       metric.SizeSweepUnderrun.Name,
+			"udpUnderrunBefore":       latestBefore(metric.UDPUnderrun.Name, held),
+			"sizeSweepUnderrunBefore": latestBefore(metric.SizeSweepUnderrun.Name, held),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Agent, KeepFiringFor: HeldFor,

@@ -86,5 +86,5 @@ func unlessDead() string {
 	return "\n" + promql(`
 # Of a dead peer, and while its outage is among the last 5 min: OnewayProbeFailing.
 unless on (job, instance, path, probe) $up == 0
-unless on (job, instance, path, probe) max_over_time($failing[5m])`, names{"up": metric.ProbeUp.Name, "failing": firing(ProbeFailing.Name)})
+unless on (job, instance, path, probe) max_over_time($failing[5m])`, names{"up": latest(metric.ProbeUp.Name), "failing": firing(ProbeFailing.Name)})
 }

@@ -31,7 +31,7 @@ Before ` + daysOfBaseline() + `: of the hours that exist, from baseline_hours on
 	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
 	Calendar1h          = calendarOfWindow(1, "the middle of the last hour")
 	Calendar2h          = calendarOfWindow(recentHours, "the middle of the last "+recentWords())
-	CalendarOfRun       = calendar("run", "the last completed run of the probe", metric.RunLast.Name+" + "+metric.RunUTCOffset.Name, agentLabels+", path, probe")
+	CalendarOfRun       = calendar("run", "the last completed run of the probe", latest(metric.RunLast.Name)+" + "+latest(metric.RunUTCOffset.Name), agentLabels+", path, probe")
 	DelayQuantileByHour = Rule{
 		Name: byHour(metric.Delay, "quantile1h"),
 		Doc: `Weekday against weekend by hour (WPI 2006, figures 8..13): read them with
@@ -96,9 +96,9 @@ count_values by ($by) ("hour", hour($instant))
 }
 
 // calendarOfWindow is the calendar of the middle of the last hours, by the agent's offset from UTC then: daylight saving time may have
-// changed it since. There is none if the agent was not scraped then: what its window has is of another hour.
+// changed it since. There is none if the agent was not scraped then, or in the minute before: what its window has is of another hour.
 func calendarOfWindow(hours int, doc string) Rule {
-	return calendar(fmt.Sprintf("window%dh", hours), doc+", where it was scraped then", fmt.Sprintf("%s offset %dm + time() - %d", metric.UTCOffset.Name, 30*hours, 1800*hours), agentLabels)
+	return calendar(fmt.Sprintf("window%dh", hours), doc+", where it was scraped then", fmt.Sprintf("last_over_time(%s[1m] offset %dm) + time() - %d", metric.UTCOffset.Name, 30*hours, 1800*hours), agentLabels)
 }
 
 // atHour is a series with the labels of a calendar by the labels by.

@@ -42,9 +42,9 @@ sum without (quantile_rank) (
 		Name: "oneway:delay_min_excess_seconds:last30s",
 		Doc:  `Of the last 30 s, or of the last window where windows are longer: it grows long before the floor of 5 min can.`,
 		Expr: promql(`
-(min_over_time($delayMin[30s]) or $delayMin)
+(min_over_time($delayMin[30s]) or $last)
 - $delayFloorBaseline`, names{
-			"delayMin": metric.DelayMin.Name, "delayFloorBaseline": DelayFloorBaseline.Name,
+			"delayMin": metric.DelayMin.Name, "last": unlessUnscraped(metric.DelayMin.Name), "delayFloorBaseline": DelayFloorBaseline.Name,
 		}),
 	}
 	// DelayExcessCause has the label cause.
@@ -214,7 +214,7 @@ and ignoring (direction) $probeInterval`, names{
 				"delayExcess":        DelayExcess.Name,
 				"delayBlowUpSeconds": ThresholdDelayBlowUpSeconds.ByPath.Name,
 				"delayExcessCause":   delayExcessCause,
-				"probeInterval":      metric.ProbeInterval.Name,
+				"probeInterval":      latest(metric.ProbeInterval.Name),
 			}),
 			Labels: []Label{{"cause", "queue"}},
 		},

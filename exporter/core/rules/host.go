@@ -61,7 +61,7 @@ clamp_max((
 and on (job, instance, path, probe) $counted`, names{
 			"delayLowConfidence": metric.DelayLowConfidence.Name,
 			"delays":             indented(observations(metric.Delay, "5m")),
-			"counted":            DelaysCounted().Name,
+			"counted":            latest(DelaysCounted().Name),
 		}),
 	}
 	Disagreement = Rule{
@@ -73,13 +73,13 @@ abs(
   ($ppsFitOffset - on (job, instance) group_left (clock) $clockOffset)
   - round($ppsFitOffset - on (job, instance) group_left (clock) $clockOffset)
 )`, names{
-			"ppsFitOffset": metric.PPSFitOffset.Name,
-			"clockOffset":  metric.ClockOffset.Name,
+			"ppsFitOffset": unlessUnscraped(metric.PPSFitOffset.Name),
+			"clockOffset":  unlessUnscraped(metric.ClockOffset.Name),
 		}),
 	}
 	DisagreementBound = Rule{
 		Name: "oneway:clock_disagreement_bound_seconds",
-		Expr: metric.PPSFitBound.Name + " + on (job, instance) group_left (clock) " + metric.ClockErrorBound.Name,
+		Expr: unlessUnscraped(metric.PPSFitBound.Name) + " + on (job, instance) group_left (clock) " + unlessUnscraped(metric.ClockErrorBound.Name),
 	}
 	ScheduleSkippedRatio = Rule{
 		Name: "oneway:schedule_skipped:ratio5m",
@@ -116,6 +116,9 @@ func hostOf(info string) string {
 	return `max by (job, instance, path, probe, host) (label_replace(` + info + `, "host", "$1", "peer", "\\[?(.*?)\\]?(:[0-9]+)?"))`
 }
 
+// g107 selects R by G.107.
+const g107 = `{model="g107"}`
+
 // The best R of a call by direction.
 var (
 	VoiceRMost = Rule{
@@ -127,10 +130,13 @@ within it. Such packets lower R more than they raise it, so with them it is not 
 bound.`,
 		Expr: promql(`
 max without (codec, model, buffer) (
-  $highest{model="g107"}
+  $highest
   or
-  $voiceR{model="g107"} + $voiceRError{model="g107"}
-)`, names{"highest": metric.VoiceRHighest.Name, "voiceR": metric.VoiceR.Name, "voiceRError": metric.VoiceRError.Name}),
+  $voiceR + $voiceRError
+)`, names{
+			"highest": unlessUnscraped(metric.VoiceRHighest.Name + g107), "voiceR": unlessUnscraped(metric.VoiceR.Name + g107),
+			"voiceRError": unlessUnscraped(metric.VoiceRError.Name + g107),
+		}),
 	}
 	VoiceRUntested = Rule{
 		Name: "oneway:voice_r_factor:untested",

@@ -52,3 +52,13 @@ func baseName(d *metric.Desc) string {
 // ends every series of its target: where scrapes and evaluations have a common period, each evaluation may meet a failed one, and
 // an expression that reads the series itself has no value then.
 func latest(series string) string { return "last_over_time(" + series + "[5m])" }
+
+// latestBefore is latest at a time before.
+func latestBefore(series, offset string) string {
+	return "last_over_time(" + series + "[5m] offset " + offset + ")"
+}
+
+// unlessUnscraped is a series that ends with what it is of: only a failed scrape is looked back over, in parentheses.
+func unlessUnscraped(series string) string {
+	return "(" + series + " or " + latest(series) + " and on (job, instance) up == 0)"
+}

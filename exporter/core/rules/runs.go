@@ -50,12 +50,13 @@ group by (job, instance, path) (
 of one run: a constant clock error cancels.`,
 		Expr: promql(`
 max without (loaded, quantile_rank) (
-  $workingDelay{direction="forward",$forward,quantile_rank="0.5"}
+  $forward
   or
-  $workingDelay{direction="reverse",$reverse,quantile_rank="0.5"}
+  $reverse
 )
-- sum without (loaded, quantile_rank) ($workingDelay{loaded="none",quantile_rank="0.5"})`, names{
-			"workingDelay": metric.WorkingDelay.Name, "forward": UnderLoad("forward"), "reverse": UnderLoad("reverse"),
+- sum without (loaded, quantile_rank) $idle`, names{
+			"forward": medianWorkingDelay(forward + "," + UnderLoad("forward")), "reverse": medianWorkingDelay(reverse + "," + UnderLoad("reverse")),
+			"idle": medianWorkingDelay(metric.LoadedL + `="none"`),
 		}),
 	}
 	WorkingDelayRunsBelow = Rule{
@@ -74,14 +75,19 @@ unless on (job, instance, path, probe, direction)
 ($workingDelayExcess > on (path) group_left () $workingDelaySeconds)
 or
 (last_over_time($workingDelayRunsBelow[1h]) and $workingDelayExcess)`, names{
-			"completed":             metric.Runs.Name + completed,
-			"runInterval":           metric.RunInterval.Name,
+			"completed":             latest(metric.Runs.Name + completed),
+			"runInterval":           latest(metric.RunInterval.Name),
 			"workingDelayExcess":    WorkingDelayExcess.Name,
 			"workingDelaySeconds":   ThresholdWorkingDelaySeconds.ByPath.Name,
 			"workingDelayRunsBelow": workingDelayRunsBelow,
 		}),
 	}
 )
+
+// medianWorkingDelay is the gauge of the last run, by matchers.
+func medianWorkingDelay(matchers string) string {
+	return unlessUnscraped(metric.WorkingDelay.Name + "{" + matchers + `,quantile_rank="0.5"}`)
+}
 
 // UnderLoad selects, of the gauges of working delay of a direction, the one of the last run while that direction was loaded: an agent has one
 // at most, of the part of the run that estimate/working selects.
@@ -149,12 +155,12 @@ func Increase(counter, window string) string {
 	if d, err := model.ParseDuration(window); err == nil {
 		seconds = fmt.Sprint(time.Duration(d).Seconds())
 	}
-	return "(" + counter + " unless " + counter + " offset " + window +
-		" and on (job, instance) (" + processStart + " offset " + window + " or " + processStart + " > time() - " + seconds + ")" +
+	return "(" + latest(counter) + " unless " + latestBefore(counter, window) +
+		" and on (job, instance) (" + latestBefore(processStart, window) + " or " + latest(processStart) + " > time() - " + seconds + ")" +
 		" or increase(" + counter + "[" + window + "]))"
 }
 
 // recentRun selects the probes whose last completed run is no older than RecentIntervals: their gauges are current.
 func recentRun() string {
-	return "time() - " + metric.RunLast.Name + " < " + fmt.Sprint(RecentIntervals) + " * " + metric.RunInterval.Name
+	return "time() - " + latest(metric.RunLast.Name) + " < " + fmt.Sprint(RecentIntervals) + " * " + latest(metric.RunInterval.Name)
 }

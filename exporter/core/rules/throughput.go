@@ -31,7 +31,7 @@ var (
 		Name: "oneway:capacity_bytes_per_second:median",
 		Doc: `The one value of a direction, as in the terminal and the report, while the last completed run is current: a run that later
 ones do not replace has no more weight than others.`,
-		Expr: metric.PathCapacity.Name + " and on (job, instance, path, probe) " + recentRun(),
+		Expr: unlessUnscraped(metric.PathCapacity.Name) + " and on (job, instance, path, probe) " + recentRun(),
 	}
 	UDPThroughputMedian = Rule{
 		Name: recorded(metric.UDPThroughput, ofRecent("median")),
@@ -80,7 +80,7 @@ and begin with as much history as the baseline of delays (12 steps an hour).`,
 		Name: "oneway:tcp_split_detected:changed",
 		Doc: `Split TCP: the verdict of a run, where it differs from the last one before it: in the
 evaluation after that run only. It precedes the rule that keeps the verdict.`,
-		Expr: metric.TCPSplit.Name + " != last_over_time(" + splitTCPVerdictLast + "[" + verdictRange() + "])",
+		Expr: unlessUnscraped(metric.TCPSplit.Name) + " != last_over_time(" + splitTCPVerdictLast + "[" + verdictRange() + "])",
 	}
 	SplitTCPVerdictLast = Rule{
 		Name: splitTCPVerdictLast,
@@ -93,10 +93,10 @@ or
   last_over_time($splitTCPVerdictLast[$kept])
   and on (job, instance, path, probe) $runInterval
 )`, names{
-			"tcpSplit":            metric.TCPSplit.Name,
+			"tcpSplit":            unlessUnscraped(metric.TCPSplit.Name),
 			"kept":                verdictRange(),
 			"splitTCPVerdictLast": splitTCPVerdictLast,
-			"runInterval":         metric.RunInterval.Name,
+			"runInterval":         latest(metric.RunInterval.Name),
 		}),
 	}
 )
@@ -117,7 +117,7 @@ func throughput() Group {
 // medianOfRuns is the median over the last hours of a gauge of runs, while it is current.
 func medianOfRuns(gauge string) string {
 	return promql("quantile_over_time(0.5, ($gauge and on (job, instance, path, probe) $recentRun)[$recent:1m])", names{
-		"gauge": gauge, "recentRun": recentRun(), "recent": recentRange(),
+		"gauge": unlessUnscraped(gauge), "recentRun": recentRun(), "recent": recentRange(),
 	})
 }
 
