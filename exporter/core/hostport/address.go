@@ -109,6 +109,15 @@ func Numbered(a netip.Addr) netip.Addr {
 	return a.WithZone(strconv.Itoa(found.Index))
 }
 
+// RouteCommand is the command of iproute2 that prints the route to an address. It takes a zone as the device.
+func RouteCommand(to netip.Addr) string {
+	command := "ip route get " + to.WithZone("").String()
+	if to.Zone() != "" {
+		command += " dev " + to.Zone()
+	}
+	return command
+}
+
 // WantedFamily is the family of the addresses that a peer may have: the configured one, or the local address's, which it then
 // names.
 func WantedFamily(configured string, local netip.Addr) string {

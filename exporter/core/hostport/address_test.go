@@ -40,3 +40,12 @@ func TestZoneMustBeAnInterfaceOfThisHost(t *testing.T) {
 		}
 	}
 }
+
+// TestRouteCommandTakesAZoneAsDevice: iproute2 refuses an address with a zone.
+func TestRouteCommandTakesAZoneAsDevice(t *testing.T) {
+	for to, want := range map[string]string{"192.0.2.7": "ip route get 192.0.2.7", "2001:db8::7": "ip route get 2001:db8::7", "fe80::b%e0": "ip route get fe80::b dev e0"} {
+		if got := RouteCommand(netip.MustParseAddr(to)); got != want {
+			t.Errorf("%s: %q, want %q", to, got, want)
+		}
+	}
+}

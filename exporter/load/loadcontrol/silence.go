@@ -8,6 +8,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"oneway.example/exporter/core/hostport"
 )
 
 // Silent is what of a session is silent.
@@ -82,7 +84,7 @@ func (c *Client) unreached(to netip.AddrPort) string {
 	if !ok || !slices.Contains([]syscall.Errno{syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.EACCES, syscall.EINVAL}, errno) {
 		return ""
 	}
-	return fmt.Sprintf("this host does not send to it: its route is missing, or prohibits or drops its packets (%v): `ip route get %s` shows it", errno, to.Addr().WithZone(""))
+	return fmt.Sprintf("this host does not send to it: its route is missing, or prohibits or drops its packets (%v): `%s` shows it", errno, hostport.RouteCommand(to.Addr()))
 }
 
 // hasAddress reports whether an interface of this host has an address; true if that is unknown.

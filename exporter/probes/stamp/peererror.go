@@ -3,10 +3,10 @@ package stamp
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"syscall"
 
 	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/net/tstamp"
 )
 
@@ -19,7 +19,7 @@ func (v *snapshot) explained() string {
 		return v.closed(v.peerError)
 	}
 	text := errtext.Words(v.peerError)
-	route := fmt.Sprintf("`%s` shows the route to it", routeCommand(v.peer.Addr()))
+	route := fmt.Sprintf("`%s` shows the route to it", hostport.RouteCommand(v.peer.Addr()))
 	switch {
 	case errors.Is(v.peerError, syscall.EHOSTUNREACH), errors.Is(v.peerError, syscall.ENETUNREACH):
 		return fmt.Sprintf("%s: %s", text, route)
@@ -31,15 +31,6 @@ func (v *snapshot) explained() string {
 		return fmt.Sprintf("%s: a firewall of this host does not let its packets out: `nft list ruleset` shows the rules", text)
 	}
 	return text
-}
-
-// routeCommand is the command of iproute2 that prints the route to an address. It takes a zone as the device.
-func routeCommand(to netip.Addr) string {
-	command := "ip route get " + to.WithZone("").String()
-	if to.Zone() != "" {
-		command += " dev " + to.Zone()
-	}
-	return command
 }
 
 // rejected is an ICMP message and what to do. Its sender may be a router, a firewall, or the peer.
@@ -63,7 +54,7 @@ func (v *snapshot) rejected(e *tstamp.ICMPError) string {
 	case !elsewhere:
 		return fmt.Sprintf("%v: the host is up, so its firewall rejects UDP port %d, or a router does in its name", e, v.peer.Port())
 	}
-	return fmt.Sprintf("%v: is the host up? `%s` shows the route to it from here", e, routeCommand(v.peer.Addr()))
+	return fmt.Sprintf("%v: is the host up? `%s` shows the route to it from here", e, hostport.RouteCommand(v.peer.Addr()))
 }
 
 // closed is the error of a port that the peer itself rejects.

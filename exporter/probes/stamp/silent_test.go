@@ -70,15 +70,6 @@ func TestUnreachablePeerHasARemedy(t *testing.T) {
 	}
 }
 
-// TestRouteCommandTakesAZoneAsDevice: iproute2 refuses an address with a zone.
-func TestRouteCommandTakesAZoneAsDevice(t *testing.T) {
-	for to, want := range map[string]string{"192.0.2.7": "ip route get 192.0.2.7", "2001:db8::7": "ip route get 2001:db8::7", "fe80::b%e0": "ip route get fe80::b dev e0"} {
-		if got := routeCommand(netip.MustParseAddr(to)); got != want {
-			t.Errorf("%s: %q, want %q", to, got, want)
-		}
-	}
-}
-
 // TestSilenceOfLargePacketsMayBeTheMTU: a router that drops them may send no message.
 func TestSilenceOfLargePacketsMayBeTheMTU(t *testing.T) {
 	for payload, want := range map[int]bool{172: false, 1172: false, 1472: true} {
