@@ -27,21 +27,39 @@ type client struct {
 	unzip   *gzip.Reader
 	zip     compressor
 	lastKey string // the last secret that could be read
+	failed  bool   // the last request had no reply
 }
 
 func newClient(o Options, base *url.URL, config *tls.Config) *client {
 	return &client{
 		options: o, endpoint: o.endpoint(base),
 		http: &http.Client{
-			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: proxyReply, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
-				MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxReplyBytes,
-				// A connection that a NAT or a firewall has forgotten is not used for the next request.
-				HTTP2: &http.HTTP2Config{SendPingTimeout: o.Timeout / 2, PingTimeout: o.Timeout / 2},
-			},
+			Transport: o.transport(config),
 			// A redirect could send the secrets to another host; its address is in the status instead.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
+	}
+}
+
+// transport makes the connections.
+func (o *Options) transport(config *tls.Config) *http.Transport {
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, OnProxyConnectResponse: proxyReply, TLSClientConfig: config, ForceAttemptHTTP2: true, DisableCompression: true,
+		MaxIdleConns: 1, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: maxReplyBytes,
+		// A connection that a NAT or a firewall has forgotten is not used for the next request.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: o.Timeout / 2, PingTimeout: o.Timeout / 2},
+	}
+}
+
+// renew reads the certificates again after a request without a reply: one that has expired, or whose authority the store has changed, is
+// replaced in its file. If they cannot be read, as while they are replaced, the last ones are used.
+func (c *client) renew() {
+	if !c.failed || c.options.CAFile+c.options.CertFile == "" {
+		return
+	}
+	if config, err := c.options.tls(); err == nil {
+		c.close()
+		c.http.Transport = c.options.transport(config)
 	}
 }
 
@@ -72,7 +90,9 @@ func (c *client) write(ctx context.Context, lines, compressed []byte) reply {
 		return reply{result: resultUnreachable, reason: errtext.Words(err)}
 	}
 	request.ContentLength = int64(len(body))
+	c.renew()
 	r := c.do(request)
+	c.failed = r.result == resultUnreachable
 	cancel()
 	<-content.closed
 	return r

@@ -40,7 +40,8 @@ type Options struct {
 	TokenFile    string `yaml:"token_file"`
 
 	// CAFile has the certificates of authorities that are trusted instead of the system's; CertFile and KeyFile are the
-	// certificate of this client. ServerName is the name in the store's certificate, if it is not that of the URL.
+	// certificate of this client; they are read again after a request without a reply. ServerName is the name in the store's
+	// certificate, if it is not that of the URL.
 	CAFile     string `yaml:"ca_file"`
 	CertFile   string `yaml:"cert_file"`
 	KeyFile    string `yaml:"key_file"`
@@ -103,8 +104,8 @@ func (o *Options) Describe() []option.Description {
 		option.Text(&o.TokenFile, "File with the token. It is read for each request.").WithExample("influxdb.token"),
 		option.Text(&o.Username, "Name of the user, with a {password_file} instead of a token.").WithExample("oneway"),
 		option.Text(&o.PasswordFile, "File with the password of {username}. It is read for each request.").WithExample("influxdb.password"),
-		option.Text(&o.CAFile, "CA certificates (PEM) for the store.").Unset("the authorities of the system").WithExample("clients.pem"),
-		option.Text(&o.CertFile, "Certificate of this client (PEM).").WithExample("cert.pem"),
+		option.Text(&o.CAFile, "CA certificates (PEM) for the store. They are read again after a request without a reply.").Unset("the authorities of the system").WithExample("clients.pem"),
+		option.Text(&o.CertFile, "Certificate of this client (PEM). It is read again after a request without a reply.").WithExample("cert.pem"),
 		option.Text(&o.KeyFile, "Private key of {cert_file} (PEM).").WithExample("key.pem"),
 		option.Text(&o.ServerName, "Name in the store's certificate.").Unset("the host of {url}").WithExample("influxdb.example.net"),
 		option.Number(&o.Interval, c.Interval, collect.MinInterval, collect.MaxInterval, "Interval of the series.").Checked(nil), // collect checks it, and the next ones
