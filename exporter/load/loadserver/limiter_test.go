@@ -196,6 +196,43 @@ func TestClientCertificateStandsForAToken(t *testing.T) {
 	}
 }
 
+// An authority whose key is lost is replaced in the file.
+func TestFormerAuthorityIsNotAccepted(t *testing.T) {
+	former, own := t.TempDir(), t.TempDir()
+	file := authority(t, former, "berlin")
+	s := newSite(t, Options{ClientCAFile: file}, "a")
+	if err := AppendToken(s.o.TokensFile, Token{Name: "berlin", Certificate: true}); err != nil {
+		t.Fatal(err)
+	}
+	replace := func(dir string) {
+		pem, err := os.ReadFile(authority(t, dir, "berlin"))
+		if err == nil {
+			err = os.WriteFile(file, pem, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when, dir, want string) {
+		t.Helper()
+		c, err := s.present(dir, "berlin")
+		if err == nil {
+			c.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", when, err, want)
+		}
+	}
+	expect("at first", former, "")
+	replace(own)
+	expect("the former one", former, "requires a client certificate of its own authority")
+	expect("the new one", own, "")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect("while the file is written", own, "")
+}
+
 func TestLoadServerWithoutAuthoritiesSaysThatItTakesNoClientCertificate(t *testing.T) {
 	dir := t.TempDir()
 	s := newSite(t, Options{}, "a")

@@ -55,7 +55,6 @@ package loadserver
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,7 +67,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/hostport"
-	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
@@ -83,7 +81,7 @@ type LoadServer struct {
 	options   Options
 	env       Env
 	tokens    *tokens
-	clientCAs *x509.CertPool // nil: no client certificates
+	clientCAs *authorities // nil: no client certificates
 	gate      *gate
 	counts    counts
 	turns     turns
@@ -148,7 +146,7 @@ func (r *LoadServer) read(o Options) (errs []error) {
 		errs = append(errs, errNoIdentity)
 	}
 	if o.ClientCAFile != "" {
-		r.clientCAs, err = keyfile.CAs(o.ClientCAFile)
+		r.clientCAs, err = newAuthorities(o.ClientCAFile, r.env.Log)
 		use("client_ca_file", err)
 	}
 	return errs
@@ -174,7 +172,7 @@ func (r *LoadServer) Run(ctx context.Context) error {
 	failures := make(chan error, len(r.options.Listen)+len(r.remote))
 	var serving sync.WaitGroup
 	serve := func(l net.Listener) {
-		secured := tls.NewListener(gatedListener{allowedListener{l, r.gate}}, loadcontrol.ServerTLS(r.identity.certificate, r.clientCAs))
+		secured := tls.NewListener(gatedListener{allowedListener{l, r.gate}}, r.tls())
 		serving.Go(func() { failures <- server.Serve(secured) })
 	}
 	r.mu.Lock()

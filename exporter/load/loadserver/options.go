@@ -98,7 +98,7 @@ func (o *Options) Describe() []option.Description {
 			Required(`it says who may run tests: "oneway token new --file tokens --name NAME" makes one`),
 		option.Text(&o.CertFile, "Certificate (PEM). Its pin is logged for the clients (pin: sha256:...).").Unset("a generated key, which is stored in {state_dir}").WithExample("cert.pem"),
 		option.Text(&o.KeyFile, "Private key of the certificate (PEM).").WithExample("key.pem"),
-		option.Text(&o.ClientCAFile, "Authorities (PEM) of client certificates, for clients with one instead of a token.").WithExample("clients.pem"),
+		option.Text(&o.ClientCAFile, "Authorities (PEM) of client certificates, for clients with one instead of a token. The file is read again when it changes.").WithExample("clients.pem"),
 		option.Text(&o.Link, "Link of its tests: one at a time, and none during a test of this agent's own probes on a link of the same name. Paths over it, and those to the "+
 			"client, have no alerts of loss and delay meanwhile.").WithExample(DefaultLink).Checked(func(key string) error { return option.Name(key, o.Link) }),
 		option.Number(&o.MaxConnections, DefaultMaxConnections, 1, maxMaxConnections, "Maximum number of control connections; at most "+option.Part(hostPart)+" of them of unknown peers from one address."),
