@@ -280,7 +280,7 @@ func (o *Options) find(hosts []host, on Machine) (int, error) {
 	case 1:
 		return mine[0], nil
 	case 0:
-		return 0, option.Errorf("self", "is auto, but %s has neither this host's name (%s) nor one of its addresses (%s); write self: NAME",
+		return 0, option.Errorf("self", "is auto, but %s has neither this host's name (%s) nor one of its present addresses (%s); write self: NAME, which needs none",
 			file, cmp.Or(on.Name, "unknown"), listed(on.Addresses))
 	}
 	return 0, option.Errorf("self", "is auto, but the addresses of this host are those of %s and %s in %s; write self: NAME",

@@ -82,8 +82,8 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 		{
 			"not found", "", three,
 			Machine{"probe-7.example.net", many},
-			`D/o.yml:1:7: mesh.self is auto, but hosts.yml has neither this host's name (probe-7.example.net) nor one of its addresses ` +
-				`(198.51.100.7, 198.51.100.7, 198.51.100.7, 198.51.100.7, 2 more); write self: NAME`,
+			`D/o.yml:1:7: mesh.self is auto, but hosts.yml has neither this host's name (probe-7.example.net) nor one of its present addresses ` +
+				`(198.51.100.7, 198.51.100.7, 198.51.100.7, 198.51.100.7, 2 more); write self: NAME, which needs none`,
 		},
 		{
 			"unknown", ", self: Seoul", three,
