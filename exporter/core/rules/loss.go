@@ -46,6 +46,10 @@ type Packets struct {
 // before a restart of the reflector, no direction is known.
 const knownShare = 0.98
 
+// unextrapolated is the time by which a rate of losses may be short: rate() extrapolates a counter to the begin of its window, by up to
+// 1.1 scrape intervals of 10 s, but not below 0, so that the first losses of a path are not extrapolated, and the packets sent are.
+const unextrapolated = 15 * time.Second
+
 // inWindow are the rates of each series in a window.
 func inWindow(window string) Packets {
 	d, err := model.ParseDuration(window)
@@ -80,15 +84,16 @@ func (p Packets) gauge(d *metric.Desc) string {
 // and more than two, have no outcome in a direction: they may all be lost. It is also absent if as many more were lost in the directions
 // than round trips: after an outage the directions of packets that were lost during it are told.
 func (p Packets) Loss() string {
-	packets := "2"
+	packets, all := "2", "sum without (direction) ("+p.change(metric.PacketsLost)+")"
 	if !p.Sum {
 		packets += fmt.Sprintf(" / %.0f", p.seconds)
+		all += fmt.Sprintf(" * %.5g", 1+unextrapolated.Seconds()/p.seconds)
 	}
 	return promql(`
 $ratio
 unless ignoring (direction)
 (
-  sum without (direction) ($lost)
+  $all
   + (
     sum without (direction) ($received)
     or
@@ -102,7 +107,7 @@ unless ignoring (direction)
   sum without (direction) ($lost)
   > $roundTrips + sum without (direction) ($sent) * $unknown + $packets
 )`, names{
-		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "lost": p.change(metric.PacketsLost), "received": p.change(metric.PacketsReceived, reverse),
+		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "all": all, "lost": p.change(metric.PacketsLost), "received": p.change(metric.PacketsReceived, reverse),
 		"answered": indented(p.slimAnswered()), "dropped": p.change(metric.PacketsHostDropped), "sent": p.change(metric.PacketsSent, forward),
 		"share": fmt.Sprint(knownShare), "unknown": fmt.Sprintf("%.2g", 1-knownShare), "packets": packets, "roundTrips": p.change(metric.RoundTripLost),
 	})
