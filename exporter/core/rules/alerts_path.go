@@ -69,7 +69,7 @@ unless on (job, instance, path, probe) $probeUp == 0`, names{
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} {{ $labels.direction }}",
 			Description: "{{ $labels.path }}/{{ $labels.probe }} lost {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the last 5 minutes" +
 				lookup(LossRatio1h.Name+sameDirection, " and {{ .Value | humanizePercentage }} in the last hour") +
-				lookup(metric.LossBurstRatio.Name+sameDirection, "; burst ratio {{ .Value | humanize }} (1 is random)") + ".",
+				lookup(metric.LossBurstRatio.Name+sameDirection, "; burst ratio {{ .Value | printf \"%.1f\" }} (1 is random)") + ".",
 		},
 	}
 	RoundTripLoss = Rule{
@@ -100,9 +100,9 @@ unless on (job, instance, path, probe)
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} of its round trips",
-			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} had no reply in the last 5 minutes, and no direction is known to lose as much as the threshold" +
+			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} had no reply in the last 5 minutes, and no direction is known to lose as much as the threshold in these and in the last hour" +
 				lookup(metric.PathInfo.Name+sameProbe, " (reflector: {{ .Labels.reflector }})") +
-				lookup(LossRatio5m.Name+sameProbe, "; {{ .Labels.direction }} {{ .Value | humanizePercentage }}") +
+				lookup(LossRatio5m.Name+sameProbe, "; {{ .Labels.direction }} {{ .Value | humanizePercentage }} in these 5 minutes") +
 				lookup("sum by (reason) (increase("+metric.DirectionUnknown.Name+sameProbe+"[5m])) > 0", "; direction unknown: {{ .Value | humanize }} for reason {{ .Labels.reason }}") + ".",
 		},
 	}
