@@ -40,7 +40,7 @@ func (v namedValue) Set(text string) error {
 	case isNumber && errors.Is(number, strconv.ErrRange):
 		err = errors.New("it is beyond the range of the flag")
 	case isNumber && number.Func == "ParseFloat":
-		err = errors.New("it must be a number")
+		err = errors.New(cmp.Or(option.CodePointMeant(text), "it must be a number"))
 	case isNumber:
 		err = errors.New(cmp.Or(option.CodePointMeant(text), "it must be a whole number"))
 	}
@@ -120,6 +120,10 @@ func explain(app *kingpin.Application, args []string, err error) error {
 	if n, _ := fmt.Sscanf(err.Error(), "unknown long flag '--%s", &flag); n == 1 {
 		return unknownFlag(app, args, strings.TrimSuffix(flag, "'"))
 	}
+	if surplus, found := strings.CutPrefix(err.Error(), "unexpected "); found {
+		command, _ := flagsFor(app, args)
+		return fmt.Errorf("%q is one argument too many; `%s --help` has the arguments and flags", surplus, command)
+	}
 	if n, _ := fmt.Sscanf(err.Error(), "expected argument for flag '%s", &flag); n == 1 {
 		flag = strings.TrimSuffix(flag, "'")
 		value := "-1"
@@ -133,10 +137,15 @@ func explain(app *kingpin.Application, args []string, err error) error {
 	if unknown+incomplete == 0 {
 		return err
 	}
-	var all []string
-	for _, c := range app.Model().FlattenedCommands() {
-		if c.Name != "help" && strings.HasPrefix(c.FullCommand, strings.TrimSuffix(group, "'")) {
-			all = append(all, c.FullCommand)
+	all := commandsOf(app, strings.TrimSuffix(group, "'"))
+	if i := slices.Index(args, word); unknown > 0 && i > 0 {
+		if below := commandsOf(app, args[i-1]+" "); len(below) > 0 {
+			all = below
+			for _, later := range args[i:] {
+				if command := args[i-1] + " " + later; slices.Contains(all, command) {
+					return fmt.Errorf("%q is not a command; write `%s %s` first, and the other arguments after it", word, app.Name, command)
+				}
+			}
 		}
 	}
 	if incomplete > 0 {
@@ -147,6 +156,17 @@ func explain(app *kingpin.Application, args []string, err error) error {
 		hint = option.DidYouMean(closest) + " "
 	}
 	return fmt.Errorf("%q is not a command; %sthe commands are %s", word, hint, strings.Join(all, ", "))
+}
+
+// commandsOf are the commands that begin with a text, with all their words.
+func commandsOf(app *kingpin.Application, begin string) []string {
+	var all []string
+	for _, c := range app.Model().FlattenedCommands() {
+		if c.Name != "help" && strings.HasPrefix(c.FullCommand, begin) {
+			all = append(all, c.FullCommand)
+		}
+	}
+	return all
 }
 
 // longFlag is the long name of a flag of the command, such as --count for -c.
@@ -164,6 +184,16 @@ func longFlag(app *kingpin.Application, args []string, flag string) string {
 // unknownFlag names the flags that an unknown one may mean: those that begin with it, else the nearest.
 func unknownFlag(app *kingpin.Application, args []string, flag string) error {
 	command, flags := flagsFor(app, args)
+	var below []string
+	for _, c := range app.Model().FlattenedCommands() {
+		has := func(f *kingpin.FlagModel) bool { return f.Name == flag }
+		if strings.HasPrefix(app.Name+" "+c.FullCommand, command+" ") && slices.ContainsFunc(c.Flags, has) {
+			below = append(below, c.FullCommand)
+		}
+	}
+	if len(below) > 0 {
+		return fmt.Errorf("--%s is a flag of %s; write the command before its flags", flag, strings.Join(below, ", "))
+	}
 	var meant, all []string
 	for _, f := range flags {
 		if all = append(all, f.Name); strings.HasPrefix(f.Name, flag+"-") || strings.HasPrefix(f.Name, flag+".") {

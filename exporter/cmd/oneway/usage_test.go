@@ -26,7 +26,7 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"probe h -c -1":                 `--count needs a value; one that begins with - is written --count=-1`,
 		"prob h":                        `"prob" is not a command; did you mean "probe"? the commands are agent, check-config, `,
 		"help prob":                     `"prob" is not a command; did you mean "probe"? `,
-		"help test nonsense":            `"nonsense" is not a command; the commands are agent, `,
+		"help test nonsense":            `"nonsense" is not a command; the commands are test `,
 		"saturation h":                  `did you mean "test saturation"?`,
 		"everything":                    `"everything" is not a command; the commands are agent, `,
 		"probe h --intervall 20ms":      "--intervall is unknown; did you mean --interval? `oneway probe --help` has all flags",
@@ -38,6 +38,12 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"probe --no-json=true h":        `--no-json has no value; write --no-json without "=true"`,
 		"test tcp h --json=full":        `--json is "full"; it must be --json=summary, or --json without a value`,
 		"test tcp --json=summary":       "required argument 'host' not provided",
+		"probe h 500":                   "\"500\" is one argument too many; `oneway probe --help` has the arguments and flags",
+		"test h saturation":             "\"h\" is not a command; write `oneway test saturation` first, and the other arguments after it",
+		"test latency h":                `"latency" is not a command; the commands are test ` + testKinds()[0].word + ", test ",
+		"test --mss-bytes 9 h":          "--mss-bytes is a flag of test tcp; write the command before its flags",
+		"--count 9 probe h":             "--count is a flag of probe, ",
+		"probe h --dscp ef":             `--dscp is "ef"; write 46, the number of this code point`,
 		"test":                          "the command is incomplete; it must be one of test " + testKinds()[0].word + ", test " + testKinds()[1].word + ", test ",
 	} {
 		app, fields := application().Terminate(nil), withHelpFlag(strings.Fields(args))
