@@ -3,6 +3,9 @@ package stamp
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"slices"
 	"syscall"
 
 	"oneway.example/exporter/core/errtext"
@@ -54,7 +57,20 @@ func (v *snapshot) rejected(e *tstamp.ICMPError) string {
 	case !elsewhere:
 		return fmt.Sprintf("%v: the host is up, so its firewall rejects UDP port %d, or a router does in its name", e, v.peer.Port())
 	}
-	return fmt.Sprintf("%v: is the host up? `%s` shows the route to it from here", e, hostport.RouteCommand(v.peer.Addr()))
+	route := hostport.RouteCommand(v.peer.Addr())
+	if isOwn(from) {
+		return fmt.Sprintf("%v, this host: it sought the address on its own link, and no host there has it: is the host up? If `%s` shows no via and the peer is elsewhere, the prefix length of this host's address, or a route, is wrong", e, route)
+	}
+	return fmt.Sprintf("%v: is the host up? `%s` shows the route to it from here", e, route)
+}
+
+// isOwn reports whether an interface of this host has an address.
+func isOwn(a netip.Addr) bool {
+	all, _ := net.InterfaceAddrs() // none: it is not known
+	return slices.ContainsFunc(all, func(one net.Addr) bool {
+		n, ok := one.(*net.IPNet)
+		return ok && n.IP.Equal(a.AsSlice())
+	})
 }
 
 // closed is the error of a port that the peer itself rejects.

@@ -100,6 +100,7 @@ func TestICMPMessageNamesItsCause(t *testing.T) {
 		"port, of the peer": {tstamp.ICMPError{Offender: host, Type: 3, Code: 3, Err: syscall.ECONNREFUSED}, []string{"connection refused: no reflector listens there, or the host's firewall rejects UDP port 862", "`oneway reflect`"}},
 		"port, of a router": {tstamp.ICMPError{Offender: router, Type: 3, Code: 3, Err: syscall.ECONNREFUSED}, []string{"a firewall at 198.51.100.1 rejects UDP port 862"}},
 		"host unreachable":  {tstamp.ICMPError{Offender: router, Type: 3, Code: 1, Err: syscall.EHOSTUNREACH}, []string{"no route to host (ICMP host unreachable from 198.51.100.1): is the host up?"}},
+		"host, of this":     {tstamp.ICMPError{Offender: netip.MustParseAddr("127.0.0.1"), Type: 3, Code: 1, Err: syscall.EHOSTUNREACH}, []string{"ICMP host unreachable from 127.0.0.1), this host: it sought the address on its own link", "`ip route get 192.0.2.7` shows no via", "prefix length"}},
 		"host, of itself":   {tstamp.ICMPError{Offender: host, Type: 3, Code: 1, Err: syscall.EHOSTUNREACH}, []string{"ICMP host unreachable from 192.0.2.7", "its firewall rejects UDP port 862"}},
 		"MTU":               {tstamp.ICMPError{Offender: router, Type: 3, Code: 4, Err: syscall.EMSGSIZE, MTU: 1400}, []string{"ICMP fragmentation needed from 198.51.100.1", "MTU is 1400 bytes", "payload_bytes"}},
 		"MTU unknown":       {tstamp.ICMPError{Offender: router, Type: 3, Code: 4, Err: syscall.EMSGSIZE}, []string{"MTU is smaller than the packets"}},
