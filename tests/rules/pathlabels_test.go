@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,4 +64,49 @@ tests:
 		t.Fatal(err)
 	}
 	run(t, promtool, "test", "rules", name)
+}
+
+// TestDocumentedQueriesNameTheSiteThatReachesNoOther: its host is still scraped, so that its paths to all sites fail.
+func TestDocumentedQueriesNameTheSiteThatReachesNoOther(t *testing.T) {
+	promtool := need(t, "promtool", "prometheus")
+	text, err := os.ReadFile(root + "/exporter/doc/mesh.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := func(begin string) string {
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, begin) {
+				return strings.TrimSpace(line)
+			}
+		}
+		t.Fatalf("mesh.md has no query that begins with %s", begin)
+		return ""
+	}
+	sites := []string{"busan", "lima", "oslo", "paris", "seoul", "ship"}
+	series := []attributes{}
+	for _, from := range sites {
+		for _, to := range sites {
+			if from == to {
+				continue
+			}
+			loss, up := "0x4", "1x4"
+			if from == "ship" || to == "ship" {
+				loss, up = "1x4", "0x4"
+			}
+			labels := fmt.Sprintf(`{job="oneway",instance="%s:9862",path="%[1]s-to-%s"`, from, to)
+			series = append(series,
+				attributes{"series": "oneway_path_labels_info" + labels + `,site="` + to + `"}`, "values": "1x4"},
+				attributes{"series": "oneway_round_trip_loss_ratio" + labels + `,probe="stamp"}`, "values": loss},
+				attributes{"series": "oneway_probe_up" + labels + `,probe="stamp"}`, "values": up})
+		}
+	}
+	worst := strings.Replace(query("topk(5, "), "topk(5, ", "topk(1, ", 1)
+	samples := func(expr string, value float64) attributes {
+		return attributes{"expr": expr, "eval_time": "1m", "exp_samples": []attributes{{"labels": `{site="ship"}`, "value": value}}}
+	}
+	file := writeYAML(t, t.TempDir(), "sites.yml", attributes{"tests": []attributes{{
+		"interval": "30s", "input_series": series,
+		"promql_expr_test": []attributes{samples(worst, 1), samples(query("max by (site) "), 0)},
+	}}})
+	run(t, promtool, "test", "rules", file)
 }
