@@ -131,6 +131,26 @@ func TestRunbookOfASilentPeerNamesWhatItsReflectorSays(t *testing.T) {
 	}
 }
 
+// A policer limits one class: its losses are of one probe, and at regular intervals; packets of mtr are of another class.
+func TestRunbookOfLossTellsAPolicerOfOneClass(t *testing.T) {
+	text := runbook.Text("OnewayLossHigh")
+	for _, words := range []string{"Only one probe of the path", "well below 1", "`-Q` and four times the probe's `dscp` (184 for 46)"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("the runbook does not say: %s", words)
+		}
+	}
+}
+
+// A reflector that replies may be the end that loses: its replies take another way.
+func TestRunbookOfASilentPeerReadsItsCounts(t *testing.T) {
+	text := runbook.Text("OnewayProbeFailing")
+	for _, words := range []string{"- Both grow: ", "Neither grows: ", "prefix length", "two hosts may have the address"} {
+		if !strings.Contains(text, words) {
+			t.Errorf("the runbook does not say: %s", words)
+		}
+	}
+}
+
 // jsonFields collects the names of a type's fields in JSON.
 func jsonFields(of reflect.Type, out map[string]bool, seen map[reflect.Type]bool) {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
