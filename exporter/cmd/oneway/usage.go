@@ -28,6 +28,11 @@ const anyOf = "enum value must be one of "
 func (v namedValue) Set(text string) error {
 	err := v.Value.Set(text)
 	if err == nil {
+		// The parser cuts the fraction of integers.
+		number, notNumber := strconv.ParseFloat(text, 64)
+		if n, notInteger := strconv.ParseInt(v.Value.String(), 10, 64); notNumber == nil && notInteger == nil && float64(n) != number {
+			return fmt.Errorf("--%s is %q; it must be a whole number", v.flag, text)
+		}
 		return nil
 	}
 	number, isNumber := errors.AsType[*strconv.NumError](err)

@@ -43,6 +43,8 @@ func TestErrorsOfArgumentsStateTheFlagAndTheExpectation(t *testing.T) {
 		"test latency h":                `"latency" is not a command; the commands are test ` + testKinds()[0].word + ", test ",
 		"test --mss-bytes 9 h":          "--mss-bytes is a flag of test tcp; write the command before its flags",
 		"--count 9 probe h":             "--count is a flag of probe, ",
+		"probe h --dscp 4.5":            `--dscp is "4.5"; it must be a whole number`,
+		"probe h --payload-bytes 100.7": `--payload-bytes is "100.7"; it must be a whole number`,
 		"probe h --dscp ef":             `--dscp is "ef"; write 46, the number of this code point`,
 		"test":                          "the command is incomplete; it must be one of test " + testKinds()[0].word + ", test " + testKinds()[1].word + ", test ",
 	} {
