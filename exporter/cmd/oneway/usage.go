@@ -30,7 +30,7 @@ func (v namedValue) Set(text string) error {
 	if err == nil {
 		// The parser cuts the fraction of integers.
 		number, notNumber := strconv.ParseFloat(text, 64)
-		if n, notInteger := strconv.ParseInt(v.Value.String(), 10, 64); notNumber == nil && notInteger == nil && float64(n) != number {
+		if n, notInteger := strconv.ParseInt(v.String(), 10, 64); notNumber == nil && notInteger == nil && float64(n) != number {
 			return fmt.Errorf("--%s is %q; it must be a whole number", v.flag, text)
 		}
 		return nil
