@@ -151,7 +151,7 @@ func TestRepliesOfProbeAreNoPaths(t *testing.T) {
 			}
 		}
 	})
-	if rule := "unless on (job, instance) " + metric.OnDemandSuccess.Name; !strings.Contains(rules.PathHost.Expr, rule) {
+	if rule := "unless on (job, instance) last_over_time(" + metric.OnDemandSuccess.Name; !strings.Contains(rules.PathHost.Expr, rule) {
 		t.Errorf("%s has another rule than %q, which the report has", rules.PathHost.Name, rule)
 	}
 	o := slareport.Options{From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape}
