@@ -12,17 +12,16 @@ import (
 
 // authorities sign client certificates. Their file is read again when it changes.
 type authorities struct {
-	file string
-	log  *slog.Logger
+	log *slog.Logger
 
-	mu   sync.Mutex
-	seen version
+	mu sync.Mutex
+	watched
 	pool *x509.CertPool
 }
 
 // newAuthorities reads the file for the first time; an invalid file is an error.
 func newAuthorities(file string, log *slog.Logger) (*authorities, error) {
-	a := &authorities{file: file, log: log, seen: versionOf(file)}
+	a := &authorities{log: log, watched: watch(file)}
 	var err error
 	if a.pool, err = keyfile.CAs(file); err != nil {
 		return nil, err
@@ -34,12 +33,11 @@ func newAuthorities(file string, log *slog.Logger) (*authorities, error) {
 func (a *authorities) current() *x509.CertPool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	v := versionOf(a.file)
-	if v == a.seen {
+	if !a.changed() {
 		return a.pool
 	}
-	a.seen = v
 	if pool, err := keyfile.CAs(a.file); err != nil {
+		a.unread(err)
 		a.log.Error("New authorities of client certificates not loaded; the previous ones stay in use", "err", err)
 	} else {
 		a.pool = pool

@@ -30,11 +30,11 @@ import (
 // identity is the load server's certificate: from files, which are reloaded when they change, or
 // self-signed with a key in the state directory.
 type identity struct {
-	certFile, keyFile string
-	log               *slog.Logger
+	log *slog.Logger
 
 	mu      sync.Mutex
-	seen    [2]version
+	cert    watched
+	key     watched
 	current *tls.Certificate
 	// generated is the file of the generated key; empty: there is none.
 	generated string
@@ -47,7 +47,7 @@ type identity struct {
 const keyName = "load-server.key"
 
 func newIdentity(o Options, now time.Time, log *slog.Logger) (*identity, error) {
-	i := &identity{certFile: o.CertFile, keyFile: o.KeyFile, log: log}
+	i := &identity{cert: watch(o.CertFile), key: watch(o.KeyFile), log: log}
 	if o.CertFile != "" {
 		return i, i.load()
 	}
@@ -93,28 +93,26 @@ func (i *identity) keep() {
 
 // load reads the files; on an error the previous certificate stays.
 func (i *identity) load() error {
-	i.seen = i.versions()
-	pair, err := keyfile.KeyPair(i.certFile, i.keyFile)
+	pair, err := keyfile.KeyPair(i.cert.file, i.key.file)
 	if err != nil {
+		if !i.cert.missing() && !i.key.missing() {
+			i.cert.unread(err)
+		}
 		return fmt.Errorf("loadserver: certificate: %w", err)
 	}
 	i.current = &pair
 	return nil
 }
 
-func (i *identity) versions() [2]version {
-	return [2]version{versionOf(i.certFile), versionOf(i.keyFile)} // a missing file differs from an existing one
-}
-
 // certificate implements tls.Config.GetCertificate.
 func (i *identity) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.generated == "" && i.versions() != i.seen {
+	if cert, key := i.cert.changed(), i.key.changed(); i.generated == "" && (cert || key) {
 		if err := i.load(); err != nil {
 			i.log.Error("New certificate not loaded; the previous one stays in use", "err", err)
 		} else {
-			i.log.Info("Certificate reloaded", "file", i.certFile)
+			i.log.Info("Certificate reloaded", "file", i.cert.file)
 		}
 	}
 	return i.current, nil
@@ -194,17 +192,16 @@ func selfSigned(key crypto.Signer, now time.Time) (*tls.Certificate, error) {
 
 // tokens is a tokens file that is reloaded when it changes.
 type tokens struct {
-	file string
-	log  *slog.Logger
+	log *slog.Logger
 
-	mu   sync.Mutex
-	seen version
-	all  []Token
+	mu sync.Mutex
+	watched
+	all []Token
 }
 
 // newTokens reads the file for the first time; an invalid file is an error.
 func newTokens(file string, log *slog.Logger) (*tokens, error) {
-	t := &tokens{file: file, log: log, seen: versionOf(file)}
+	t := &tokens{log: log, watched: watch(file)}
 	var err error
 	if t.all, err = loadTokens(file); err != nil {
 		return nil, err
@@ -218,19 +215,15 @@ func newTokens(file string, log *slog.Logger) (*tokens, error) {
 func (t *tokens) current() []Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := versionOf(t.file)
-	if v == t.seen {
+	if !t.changed() {
 		return t.all
 	}
-	t.seen = v
 	switch all, err := loadTokens(t.file); {
-	case v == version{}:
+	case t.missing():
 		t.all = nil
 		t.log.Error("Tokens file is missing; no token is accepted", "file", t.file, "err", err)
 	case err != nil:
-		if errors.As(err, new(*fs.PathError)) {
-			t.seen.bytes = -1 // read it again at the next request
-		}
+		t.unread(err)
 		t.log.Error("Tokens file not loaded; the previous tokens stay valid", "file", t.file, "err", err, "tokens", len(t.all))
 	case len(all) == 0:
 		t.all = all
@@ -292,4 +285,33 @@ func versionOf(file string) version {
 	}
 	s := info.Sys().(*syscall.Stat_t) // always on Linux
 	return version{inode: s.Ino, bytes: s.Size, changed: s.Ctim}
+}
+
+// watched is a file that is read again when it changes.
+type watched struct {
+	file string
+	seen version
+}
+
+func watch(file string) watched { return watched{file, versionOf(file)} }
+
+// changed reports whether the file must be read: it is another one than at the last call.
+func (w *watched) changed() bool {
+	v := versionOf(w.file)
+	if v == w.seen {
+		return false
+	}
+	w.seen = v
+	return true
+}
+
+// missing reports whether there was no file at the last call of changed.
+func (w *watched) missing() bool { return w.seen == version{} }
+
+// unread is told the error of reading the file: one that was there and could not be read, such as without a file descriptor, is read at
+// the next call again.
+func (w *watched) unread(err error) {
+	if !w.missing() && errors.As(err, new(*fs.PathError)) {
+		w.seen.bytes = -1
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -231,6 +233,41 @@ func TestFormerAuthorityIsNotAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("while the file is written", own, "")
+}
+
+// A new file that cannot be read for a time, as without a file descriptor, is read afterwards.
+func TestFilesAreReadAgainAfterAFailedRead(t *testing.T) {
+	dir := t.TempDir()
+	file := authority(t, dir, "berlin")
+	a, err := newAuthorities(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := a.current()
+	pem, err := os.ReadFile(authority(t, t.TempDir(), "berlin"))
+	if err == nil {
+		err = os.WriteFile(file, pem, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	without := a.current()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if !without.Equal(first) {
+		t.Error("without a file descriptor the former authorities are not in use")
+	}
+	if a.current().Equal(first) {
+		t.Error("the new authorities are not read once there are file descriptors")
+	}
 }
 
 func TestLoadServerWithoutAuthoritiesSaysThatItTakesNoClientCertificate(t *testing.T) {

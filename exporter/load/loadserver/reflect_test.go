@@ -245,8 +245,7 @@ func TestReflectorAcceptsItsClientsRateWithQueries(t *testing.T) {
 	defer c.Close()
 	begin := time.Now()
 	for seq := range uint32(8) {
-		// Two packets and a query at the begin of each second, of a rate of 2 packets a second; real time, which the reflector measures.
-		time.Sleep(time.Until(begin.Add(time.Duration(seq/2) * time.Second)))
+		time.Sleep(time.Until(begin.Add(time.Duration(seq/2) * time.Second))) // the sender's schedule, two packets and a query each second: the reflector limits rates of real time
 		for range 2 - seq%2 {
 			if n := exchange(t, c, request(seq, r.Key), remoteend.Timeout); n == 0 {
 				t.Fatalf("packet %d after %v: no reply", seq, time.Since(begin).Round(time.Millisecond))
