@@ -16,7 +16,7 @@ import (
 )
 
 // Helm takes minutes to build. Its tests run with withHelm=1, as make chart-test sets it, which records what they were run for; and
-// where the chart, the values or the version of Helm are others than the recorded ones. All other tests read recorded objects.
+// where the chart, the values, the version of Helm or the tests are others than the recorded ones. All other tests read recorded objects.
 const (
 	withHelm   = "ONEWAY_HELM"
 	digestFile = "testdata/recorded/digest"
@@ -25,7 +25,7 @@ const (
 // recorded is the file with the objects of a set of values, but for dashboards, and rules other than the first.
 func recorded(set string) string { return "testdata/recorded/" + set + ".yaml" }
 
-// digest is the SHA-256 of all that Helm gets.
+// digest is the SHA-256 of all that Helm gets, and of the tests.
 func digest() (string, error) {
 	files, err := chart(root, testVersion)
 	if err != nil {
@@ -37,8 +37,14 @@ func digest() (string, error) {
 			return "", err
 		}
 	}
-	if all["go.sum"], err = os.ReadFile("go.sum"); err != nil { // the version of Helm
+	tests, err := filepath.Glob("*_test.go")
+	if err != nil {
 		return "", err
+	}
+	for _, name := range append(tests, "go.sum") { // go.sum has the version of Helm
+		if all[name], err = os.ReadFile(name); err != nil {
+			return "", err
+		}
 	}
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -61,7 +67,7 @@ func helmIsNeeded() (bool, error) {
 		return false, err
 	}
 	if string(last) != want {
-		fmt.Fprintln(os.Stderr, "kubernetes: building Helm, as the chart has changed since make chart-test")
+		fmt.Fprintln(os.Stderr, "kubernetes: building Helm, as the chart or its tests have changed since make chart-test")
 		return true, nil
 	}
 	return false, nil
@@ -71,7 +77,7 @@ func helmIsNeeded() (bool, error) {
 func needHelm(t *testing.T) {
 	t.Helper()
 	if made.helm == "" {
-		t.Skip("SKIPPED, NOT PASSED: chart, values and version of Helm are as in the last make chart-test, in which it passed")
+		t.Skip("SKIPPED, NOT PASSED: chart, values, version of Helm and tests are as in the last make chart-test, in which it passed")
 	}
 }
 
