@@ -29,7 +29,6 @@ import (
 	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/ctxtime"
-	"oneway.example/exporter/core/localzone"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/load/traffic"
@@ -229,7 +228,7 @@ func (a *Agent) begin(ctx context.Context) {
 	a.warn(a.inForce)
 	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", len(a.inForce.paths),
 		"probes", len(a.inForce.jobs), "watchers", len(a.inForce.watchers.watchers), "addresses", strings.Join(a.addresses(), ", "),
-		"time_zone", localzone.Host().Name(time.Now()))
+		"time_zone", a.shared.local.Calendar().Name(time.Now()))
 }
 
 // addresses are all on which this program listens, by the configuration.

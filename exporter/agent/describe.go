@@ -24,6 +24,7 @@ import (
 func Sections(clocks []clock.Type, probes []probe.Type, watchers []watcher.Type) map[string][]option.Described {
 	all := map[string][]option.Described{
 		"clock":       {&clockSection{types: clocks, watchers: watchers}},
+		"calendar":    {&calendarOptions{}},
 		"links":       {&linkOptions{}},
 		"reports":     {&reportOptions{}},
 		"reflector":   {&reflector.Section{}, &reflector.Options{}},

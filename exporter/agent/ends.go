@@ -172,7 +172,7 @@ func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Probl
 		key: "load_server", what: "the load server", pause: listen.RetryInterval, log: m.log.With("component", "load_server"), identity: s.options, files: true,
 		make: func(sink metric.Sink, _ *metric.Scopes, log *slog.Logger) (runner, error) {
 			return loadserver.New(o, loadserver.Env{
-				Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen)), Links: m.shared.links,
+				Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen)), Links: m.shared.links, Local: m.shared.local,
 				Traffic: m.options.Types.Traffic, Version: version.Version,
 			})
 		},

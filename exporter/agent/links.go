@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/probe"
@@ -34,8 +35,10 @@ const (
 	maxReportRuns  = 100_000
 )
 
-// sharedSection has the keys of what all load tests of this host share: the sections state_dir, links and reports.
+// sharedSection has the keys of what all load tests of this host share: the sections calendar, state_dir, links and reports.
 type sharedSection struct {
+	calendar calendarOptions
+	local    localday.Calendar
 	stateDir string
 	links    []linkOptions
 	reports  reportOptions
@@ -57,7 +60,7 @@ type reportOptions struct {
 
 func (s *sharedSection) decode(c *config.Config) error {
 	option.SetDefaults(&s.reports)
-	return errors.Join(c.StateDir.Decode(&s.stateDir), c.Links.Decode(&s.links), c.Reports.Decode(&s.reports))
+	return errors.Join(c.Calendar.Decode(&s.calendar), c.StateDir.Decode(&s.stateDir), c.Links.Decode(&s.links), c.Reports.Decode(&s.reports))
 }
 
 func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
@@ -77,7 +80,9 @@ func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
 	if r.Dir == "" && s.stateDir != "" {
 		r.Dir = filepath.Join(s.stateDir, reportsDir)
 	}
-	return slices.Concat(c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), s.checkLinks())
+	local, calendar := s.calendar.calendar(c.Calendar)
+	s.local = local
+	return slices.Concat(calendar, c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), s.checkLinks())
 }
 
 func (s *sharedSection) checkLinks() (found config.Problems) {
@@ -110,6 +115,7 @@ type shared struct {
 	links   *link.Table
 	tested  *testedPaths
 	reports *report.Store
+	local   *localday.Clock
 
 	mu     sync.Mutex
 	wanted *sharedSection
@@ -118,10 +124,11 @@ type shared struct {
 
 // newShared opens no file; put does.
 func newShared(sink metric.Sink, log *slog.Logger) *shared {
-	store := quota.New(quota.Options{Log: log.With("component", "links")})
+	local := &localday.Clock{}
+	store := quota.New(quota.Options{Log: log.With("component", "links"), Now: local.Now})
 	links := link.NewTable(store)
 	return &shared{
-		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), reports: report.Open(report.Options{}), wanted: &sharedSection{},
+		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
 	}
 }
 
@@ -138,6 +145,7 @@ func (s *shared) put(c *sharedSection) {
 	if c.stateDir != "" {
 		file = filepath.Join(c.stateDir, linksFile)
 	}
+	s.local.Set(c.local)
 	s.quota.SetFile(file)
 	s.reports.Configure(report.Options{
 		Dir: c.reports.Dir, MaxBytes: int64(c.reports.MaxBytes), MaxRuns: c.reports.MaxRuns, Log: s.log.With("component", "reports"),
@@ -158,16 +166,15 @@ func (s *shared) follow(c *sharedSection, series *metric.Scope) {
 	}
 }
 
-// publish sets the quotas of configured links, whether they are saved, and the offset of the local time of their days.
+// publish sets the quotas of configured links, whether they are saved, and the local calendar of their days.
 func (s *shared) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.series == nil {
 		return
 	}
-	_, offset := time.Now().Zone()
 	s.series.Update(func() {
-		s.series.Set(metric.UTCOffset, float64(offset))
+		publishCalendar(s.wanted.local, s.series, time.Now())
 		for _, l := range s.wanted.links {
 			u := s.links.Usage(l.Name)
 			s.series.Set(metric.QuotaUsed, float64(u.Used), l.Name)

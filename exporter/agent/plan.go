@@ -176,7 +176,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	}
 	found = append(found, c.CalibrationFile.Problems(err)...)
 	env := probe.Env{
-		Log: m.log, Clock: m.clock, Pacer: m.pacer, Calibration: m.plan.calibration, Links: m.shared.links, Reports: m.shared.reports,
+		Log: m.log, Clock: m.clock, Pacer: m.pacer, Calibration: m.plan.calibration, Links: m.shared.links, Local: m.shared.local, Reports: m.shared.reports,
 		Light: m.options.Light, Recorder: &m.recorder, HelperGroup: m.helperGroup,
 	}
 	usual, wrong := m.profile(c)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -68,12 +69,15 @@ func summarize(c *config.Config, p *plan) Summary {
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
 	p.unmade = append(p.warnState(c), p.watchers.missing()...)
-	s.Warnings = slices.Concat(warnZone(c), warnPeers(c), p.unbracketed, p.warnLinks(c)).Sort()
+	s.Warnings = slices.Concat(p.warnZone(c), p.shared.warnHolidays(c, time.Now()), warnPeers(c), p.unbracketed, p.warnLinks(c)).Sort()
 	return s
 }
 
 // warnZone warns of a time zone that is set and unknown: windows and the days of quotas would be in UTC.
-func warnZone(c *config.Config) config.Problems {
+func (p *plan) warnZone(c *config.Config) config.Problems {
+	if p.shared.calendar.Zone != "" {
+		return nil
+	}
 	if err := localzone.Host().Check(); err != nil {
 		return config.Problems{{File: c.File, Text: errtext.Words(err)}}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
@@ -38,6 +39,8 @@ type Env struct {
 	Calibration *calibration.Table
 	// Links serializes load tests of one link, and holds its data quota.
 	Links *link.Table
+	// Local is the local calendar of the agent; nil: the time zone of this host without holidays.
+	Local *localday.Clock
 	// Reports stores the reports of load tests' runs.
 	Reports *report.Store
 	// HelperGroup is the delegated control group for helpers (helper.Options.Cgroup); empty: there is none.

@@ -44,6 +44,8 @@ type Config struct {
 	CalibrationFile Section `yaml:"calibration_file"`
 	// StateDir is the directory of state that persists over restarts.
 	StateDir Section `yaml:"state_dir"`
+	// Calendar configures the local time of the agent.
+	Calendar Section `yaml:"calendar"`
 	// Links are the links that load tests share, with their quotas.
 	Links Section `yaml:"links"`
 	// Reports configures the reports of load-test runs.

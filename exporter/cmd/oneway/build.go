@@ -3,6 +3,8 @@
 package main
 
 import (
+	_ "time/tzdata" // zones of calendar.zone and --timezone: a container has no zone database
+
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 

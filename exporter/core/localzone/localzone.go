@@ -42,6 +42,14 @@ func (z Zone) Name(at time.Time) string {
 	return fmt.Sprintf("%s (%s, %s)", name, abbreviation, at.Format("-07:00"))
 }
 
+// ID is the name of the zone in use, such as Europe/Berlin, without its offset: UTC where it cannot be read.
+func (z Zone) ID() string {
+	if z.Check() != nil {
+		return utc
+	}
+	return z.name()
+}
+
 // name is the name of a zone that can be read.
 func (z Zone) name() string {
 	name := strings.TrimPrefix(z.tz, ":")

@@ -85,8 +85,13 @@ var (
 	})
 	RunUTCOffset = Family(Desc{
 		Name: "oneway_run_utc_offset_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "tzset(3)",
-		Help:   "Local time minus UTC at the end of the last completed run, by the time zone of the agent (TZ, else /etc/localtime): the labels hour and daytype of recorded series of a run are in local time.",
+		Help:   "Local time minus UTC at the end of the last completed run, by the time zone of the agent (calendar.zone, else TZ, else /etc/localtime): the labels hour and day_type of recorded series of a run are in local time.",
 		Absent: "Before the first completed run.",
+	})
+	RunHoliday = Family(Desc{
+		Name: "oneway_run_holiday", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
+		Help:   "1 if the last completed run ended on a local day of the list of holidays (calendar.holidays_file), else 0.",
+		Absent: "Before the first completed run, and without a list of holidays.",
 	})
 	RunDuration = Family(Desc{
 		Name: "oneway_run_duration_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
@@ -213,7 +218,7 @@ func runsGroup() Group {
 	return Group{
 		Title: TitleRuns,
 		Descs: []*Desc{
-			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, RunResults, Runs, RunDuration,
+			QuotaLeft, QuotaLimit, QuotaSaved, QuotaUsed, KernelChecksumErrors, PathLinkInfo, PathTested, RunResults, Runs, RunDuration, RunHoliday,
 			RunInterval, RunNext, RunPacketsCorrupted, RunRequired, RunBytes, RunLast, RunUTCOffset, TestRunning,
 		},
 		Measurements: []Measurement{

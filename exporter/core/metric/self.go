@@ -126,8 +126,18 @@ var (
 		Help: "Unix time of the last successful load of the configuration.",
 	})
 	UTCOffset = Family(Desc{
-		Name: "oneway_utc_offset_seconds", Kind: Gauge, Source: "tzset(3)",
-		Help: "Local time minus UTC at present, by the time zone of the agent (TZ, else /etc/localtime): windows of load tests, days of quotas, and the labels hour and daytype of the recorded path_hour series are in local time. Daylight saving time changes it.",
+		Name: "oneway_utc_offset_seconds", Kind: Gauge, Labels: []string{Zone}, Source: "IANA time zone database",
+		Help: "Local time minus UTC at present, by the time zone of the agent (calendar.zone, else TZ, else /etc/localtime): windows of load tests, days of quotas, and the labels hour and day_type of recorded series are in local time. Daylight saving time changes it. zone is the name of the zone; /etc/localtime if that file is a copy without a name.",
+	})
+	Holiday = Family(Desc{
+		Name: "oneway_holiday", Kind: Gauge, Labels: []string{Zone}, Source: "design",
+		Help:   "1 on a local day of the list of holidays (calendar.holidays_file), else 0.",
+		Absent: "Without a list of holidays.",
+	})
+	HolidaysEnd = Family(Desc{
+		Name: "oneway_holidays_end_timestamp_seconds", Kind: Gauge, Source: "design",
+		Help:   "Unix time of the end of the last listed holiday (calendar.holidays_file): later holidays are not known, and count as other days.",
+		Absent: "Without a list of holidays.",
 	})
 )
 
@@ -136,13 +146,14 @@ func selfGroup() Group {
 	return Group{
 		Title: TitleSelf,
 		Descs: []*Desc{
-			ConfigReloadTime, ConfigReloadSuccess, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
+			ConfigReloadTime, ConfigReloadSuccess, Holiday, HolidaysEnd, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
 			SamplesDropped, SendErrors, SocketDrops, SocketDiscarded, TimestampsMissing, Timestamps, UTCOffset,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_agent"},
 			{Name: "oneway_agent_host", Labels: []string{EventL}},
 			{Name: "oneway_agent_listener", Labels: []string{listenerL}},
+			{Name: "oneway_agent_calendar", Labels: []string{Zone}},
 			{Name: "oneway_agent_socket", Labels: []string{"socket"}},
 			{Name: "oneway_agent_socket_reason", Labels: []string{"socket", ReasonL}},
 			{Name: "oneway_agent_reflector", Labels: []string{ResultL}},

@@ -17,6 +17,8 @@ const (
 	QuantileL = "quantile_rank"
 	triggerL  = "trigger"
 	listenerL = "listener"
+	// Zone is the label of a time zone.
+	Zone = "zone"
 )
 
 var (

@@ -106,6 +106,9 @@ type LoadServer struct {
 
 // New checks o and reads the files it names. Run opens the sockets.
 func New(o Options, env Env) (*LoadServer, error) {
+	if o.now == nil {
+		o.now = env.Local.Now
+	}
 	o.Listen, o.Allow = slices.Clone(o.Listen), slices.Clone(o.Allow)
 	errs := []error{o.complete()}
 	if env.Sink == nil || env.Clock == nil || env.Links == nil || len(env.Traffic) == 0 {

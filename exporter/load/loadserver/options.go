@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/load/loadcontrol"
@@ -69,6 +70,8 @@ type Env struct {
 	Version string
 	// Links excludes other load tests of this host from Options.Link.
 	Links *link.Table
+	// Local decides when the day of a token's quota begins; nil: the time zone of this host.
+	Local *localday.Clock
 }
 
 // Defaults and limits of Options.
@@ -145,9 +148,6 @@ func (o *Options) complete() error {
 	option.Default(false, &o.opening, openTime)
 	option.Default(false, &o.idle, idleTime)
 	option.Default(false, &o.writing, writeTime)
-	if o.now == nil {
-		o.now = time.Now
-	}
 	return o.check()
 }
 

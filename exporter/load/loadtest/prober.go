@@ -38,7 +38,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	r := p.runner
 	r.open()
 	defer r.close()
-	due := r.calendar.First(time.Now(), p.rng)
+	due := r.calendar.First(r.env.Local.Now(), p.rng)
 	for {
 		p.status.waiting(due)
 		r.due(due)
@@ -60,7 +60,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-func (p *Prober) next(due time.Time) time.Time { return p.runner.calendar.Next(due, p.rng) }
+func (p *Prober) next(due time.Time) time.Time {
+	return p.runner.calendar.Next(p.runner.env.Local.Calendar().Local(due), p.rng)
+}
 
 // Status is for the landing page.
 func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe/link"
 )
@@ -65,14 +66,25 @@ func (r *runner) publish(o *Outcome) {
 		r.test.Publish(v, o.Run)
 		o.Working.publish(v)
 		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
-		_, offset := o.End.Time().Local().Zone()
-		r.scope.Set(metric.RunUTCOffset, float64(offset))
+		r.publishDay(o.End.Time())
 		v.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
 	})
 	o.Values = r.values.recorded.values()
 	if r.values.listened {
 		r.values.recorded.record(results, o.Run)
 	}
+}
+
+// publishDay sets the local time of a run.
+func (r *runner) publishDay(end time.Time) {
+	local := r.env.Local.Calendar()
+	_, offset := local.Local(end).Zone()
+	r.scope.Set(metric.RunUTCOffset, float64(offset))
+	holiday := 0.0
+	if local.DayType(end) == localday.Holiday {
+		holiday = 1
+	}
+	r.scope.SetIf(metric.RunHoliday, holiday, local.Holidays() != nil)
 }
 
 // Values publishes runs of one path and probe. A gauge that a run does not set is removed, so that

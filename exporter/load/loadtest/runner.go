@@ -140,7 +140,7 @@ func (r *runner) attempt(ctx context.Context, run *Run, deadline time.Time) (o *
 	if ctx.Err() != nil {
 		return r.outcome(run, &Failure{Reason: runreason.Stopped, Err: context.Cause(ctx)}), 0, nil
 	}
-	if !r.calendar.Open(time.Now()) {
+	if !r.calendar.Open(r.env.Local.Now()) {
 		return r.outcome(run, &Failure{Reason: runreason.WindowClosed, Err: errors.New("the run waited for the link until the time of " + windowsKey + " had passed")}), 0, nil
 	}
 	clocks := &endclock.Proof{}
