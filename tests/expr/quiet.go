@@ -2,6 +2,7 @@ package expr
 
 import (
 	"slices"
+	"strings"
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
@@ -19,6 +20,7 @@ const (
 	noPulse       = "only with a pulse configured (clock: pps)"
 	noCalibration = "absent until oneway calibrate has run"
 	noNative      = "only in a server that takes native histograms"
+	noHolidays    = "only with a list of holidays configured (calendar: holidays_file)"
 	noLoadTest    = "only with such a load test configured, and after its first run"
 	noSuchType    = "only with a probe, watcher or output of its type configured"
 )
@@ -47,6 +49,9 @@ func quiet(query string) string {
 		metric.TimestampCalibration.Name:  noCalibration,
 		metric.IPDV.Name:                  noNative,
 		metric.Residence.Name:             noNative,
+		metric.Holiday.Name:               noHolidays,
+		metric.HolidaysEnd.Name:           noHolidays,
+		metric.RunHoliday.Name:            noHolidays,
 		metric.LossBurst.Name:             noLoss,
 		metric.LossBurstRatio.Name:        noLoss,
 
@@ -78,6 +83,11 @@ func quiet(query string) string {
 		rules.RoundTripExcess.Name:               noHistory,
 		rules.DelayFloorExcess.Name:              noHistory,
 		rules.Calendar1h.Name:                    noHistory,
+		rules.OffsetOf.Name:                      noHistory,
+		rules.OffsetOf2h.Name:                    noHistory,
+		rules.HolidayOf.Name:                     noHolidays,
+		rules.HolidayOf2h.Name:                   noHolidays,
+		rules.FullHour.Name:                      noHistory,
 		rules.DelayFloorExcess30s.Name:           noHistory,
 		rules.Calendar2h.Name:                    noLoadTest,
 		rules.CalendarOfRun.Name:                 noLoadTest,
@@ -86,6 +96,9 @@ func quiet(query string) string {
 		name := Family(s.Name)
 		if why, ok := reasons[name]; ok {
 			return why
+		}
+		if strings.HasPrefix(name, "oneway:long:") {
+			return noHistory
 		}
 		if why := unconfigured(name); why != "" {
 			return why

@@ -26,7 +26,7 @@ var targetLabels = []string{"job", "instance", "alertname", "alertstate"}
 
 // recordedLabels are all labels that the recording rules keep or add.
 var recordedLabels = []string{
-	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile_rank", "cause", "hour", "daytype", "host", "url",
+	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile_rank", "cause", "hour", "day_type", "host", "url",
 }
 
 func table() map[string]*metric.Desc {
@@ -227,7 +227,7 @@ func TestRulesThatNameABucketNameOneThatExists(t *testing.T) {
 func TestEveryRecordedNameIsUsed(t *testing.T) {
 	rules, all := load(t)
 	longTerm := []string{
-		"path_hour:", "oneway:delay_seconds:quantile1d", "oneway:delay_min_seconds:min1d",
+		"path_hour:", "oneway:long:", "oneway:delay_seconds:quantile1d", "oneway:delay_min_seconds:min1d",
 		"oneway:delay_max_seconds:max1d", "oneway:packets_lost:ratio1d", "oneway:round_trips_lost:ratio1d",
 	}
 	used := map[string]bool{}

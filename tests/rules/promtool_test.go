@@ -67,6 +67,16 @@ func TestRulesBehave(t *testing.T) {
 	}
 }
 
+// Rules over native histograms, which the promtool of Prometheus 2.42 cannot express.
+func TestRulesOfNativeHistogramsBehave(t *testing.T) {
+	for _, version := range []string{before38, from38} {
+		promtool := built(t, "promtool", version)
+		for _, name := range files(t, "native/*.yml") {
+			run(t, promtool, "test", "rules", name)
+		}
+	}
+}
+
 // Of Prometheus 3, whose ranges do not have their first instant: the texts of alerts, with their queries, and the time lines.
 func TestAlertsAreRaisedInPrometheus3(t *testing.T) {
 	promtool := built(t, "promtool", before38)

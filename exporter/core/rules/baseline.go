@@ -29,18 +29,10 @@ Before ` + daysOfBaseline() + `: of the hours that exist, from baseline_hours on
 	}
 	DelayFloorBaseline = Rule{Name: recorded(metric.DelayMin, baseline()), Expr: medianOfDays(DelayFloor1h.Name, "", "1h")}
 	// Calendar1h and Calendar2h belong to values of an hour and of two hours, CalendarOfRun to values of the last run of a load test.
-	Calendar1h          = calendarOfWindow(1, "the middle of the last hour")
-	Calendar2h          = calendarOfWindow(recentHours, "the middle of the last "+recentWords())
-	CalendarOfRun       = calendar("run", "the last completed run of the probe", latest(metric.RunLast.Name)+" + "+latest(metric.RunUTCOffset.Name), agentLabels+", path, probe")
-	DelayQuantileByHour = Rule{
-		Name: byHour(metric.Delay, "quantile1h"),
-		Doc: `Weekday against weekend by hour (WPI 2006, figures 8..13): read them with
-avg_over_time(...[30d]) or quantile_over_time.`,
-		Expr: atHour(DelayQuantiles1h.Name, Calendar1h, agentLabels),
-	}
-	RoundTripQuantileByHour = Rule{Name: byHour(metric.RoundTripTime, "quantile1h"), Expr: atHour(RoundTripQuantiles1h.Name, Calendar1h, agentLabels)}
-	LossRatioByHour         = Rule{Name: byHour(metric.PacketsLost, "ratio1h"), Expr: atHour(LossRatio1h.Name, Calendar1h, agentLabels)}
-	DelayFloor1d            = Rule{
+	Calendar1h    = calendarOfWindow(1, "the middle of the last hour", OffsetOf, HolidayOf)
+	Calendar2h    = calendarOfWindow(recentHours, "the middle of the last "+recentWords(), OffsetOf2h, HolidayOf2h)
+	CalendarOfRun = calendar("run", "the last completed run of the probe", latest(metric.RunLast.Name)+" + "+latest(metric.RunUTCOffset.Name), latest(metric.RunHoliday.Name), pathLabels, "")
+	DelayFloor1d  = Rule{
 		Name: "oneway:delay_min_seconds:min1d",
 		Expr: "min_over_time(" + metric.DelayMin.Name + "[1d])",
 	}
@@ -79,31 +71,54 @@ func withHistory(series, offset string) string {
 const agentLabels = "job, instance"
 
 // calendar is the hour and the kind of day of a value: when the middle of its window was, so that most of its packets are of that hour.
-// instant is that time in Unix seconds plus the agent's offset from UTC then, by the labels by: PromQL knows no zones.
-func calendar(name, doc, instant, by string) Rule {
+// instant is that time in Unix seconds plus the agent's offset from UTC then, by the labels by: PromQL knows no zones. holiday is above 0 on
+// a holiday. zone is a further label of instant, or empty.
+func calendar(name, doc, instant, holiday, by, zone string) Rule {
 	return Rule{
 		Name: "oneway:calendar:" + name,
-		Doc:  `{hour="0".."23", daytype="weekday"|"weekend"} 1: ` + doc + `, in the local time of the agent.`,
+		Doc:  `{hour="0".."23", day_type="weekday"|"weekend"|"holiday"} 1: ` + doc + `, in the local time of the agent.`,
 		Expr: promql(`
-count_values by ($by) ("hour", hour($instant))
-* on ($by) group_left (daytype)
+count_values by ($by$zone) ("hour", hour($instant))
+* on ($by) group_left (day_type)
 (
-  label_replace(day_of_week($instant) % 6 > 0, "daytype", "weekday", "", "")
-  or
-  label_replace(day_of_week($instant) % 6 == 0, "daytype", "weekend", "", "")
-) ^ 0`, names{"by": by, "instant": instant}),
+  label_replace($holiday > 0, "day_type", "holiday", "", "")
+  or on ($by)
+  label_replace(day_of_week($instant) % 6 > 0, "day_type", "weekday", "", "")
+  or on ($by)
+  label_replace(day_of_week($instant) % 6 == 0, "day_type", "weekend", "", "")
+) ^ 0`, names{"by": by, "zone": zone, "instant": instant, "holiday": holiday}),
 	}
 }
 
-// calendarOfWindow is the calendar of the middle of the last hours, by the agent's offset from UTC then: daylight saving time may have
-// changed it since. There is none if the agent was not scraped then, or in the minute before: what its window has is of another hour.
-func calendarOfWindow(hours int, doc string) Rule {
-	return calendar(fmt.Sprintf("window%dh", hours), doc+", where it was scraped then", fmt.Sprintf("last_over_time(%s[1m] offset %dm) + time() - %d", metric.UTCOffset.Name, 30*hours, 1800*hours), agentLabels)
+// atMiddle records a gauge of an agent in the middle of the last hours, one series of each agent.
+func atMiddle(d *metric.Desc, hours int, doc string) Rule {
+	return Rule{
+		Name: fmt.Sprintf("oneway:calendar:%s%dh", baseName(d), hours), Doc: doc,
+		Expr: promql(`
+last_over_time($gauge[1m] offset $middle) and $gauge offset $middle
+or on ($agent)
+topk by ($agent) (1, last_over_time($gauge[1m] offset $middle))`, names{"gauge": d.Name, "agent": agentLabels, "middle": fmt.Sprintf("%dm", 30*hours)}),
+	}
+}
+
+// OffsetOf and HolidayOf are the local time of an agent in the middle of the last hour, OffsetOf2h and HolidayOf2h of the last two.
+var (
+	OffsetOf = atMiddle(metric.UTCOffset, 1, `The offset from UTC, and whether it was a holiday, in the middle of the last hour: daylight saving time may have
+changed since. There is none if the agent was not scraped then, or in the minute before: what its window has
+is of another hour. Where its zone changed in that minute, it is the later one.`)
+	HolidayOf   = atMiddle(metric.Holiday, 1, "")
+	OffsetOf2h  = atMiddle(metric.UTCOffset, recentHours, "The same in the middle of the last "+recentWords()+": see oneway-baselines.yml.")
+	HolidayOf2h = atMiddle(metric.Holiday, recentHours, "")
+)
+
+// calendarOfWindow is the calendar of the middle of the last hours, by the agent's offset from UTC then.
+func calendarOfWindow(hours int, doc string, offset, holiday Rule) Rule {
+	return calendar(fmt.Sprintf("window%dh", hours), doc+", where it was scraped then", offset.Name+fmt.Sprintf(" + time() - %d", 1800*hours), holiday.Name, agentLabels, ", "+metric.Zone)
 }
 
 // atHour is a series with the labels of a calendar by the labels by.
 func atHour(series string, of Rule, by string) string {
-	return series + " * on (" + by + ") group_left (hour, daytype) " + of.Name
+	return series + " * on (" + by + ") group_left (hour, day_type, zone) " + of.Name
 }
 
 // hours is the group of the values of an hour, and of the baselines.
@@ -112,8 +127,8 @@ func hours() Group {
 		Name: "oneway-5m", Interval: 5 * time.Minute,
 		Rules: slices.Concat(DelayQuantiles1h.Rules, RoundTripQuantiles1h.Rules, []Rule{
 			DelayFloor1h, DelayBaseline, RoundTripBaseline, DelayFloorBaseline,
-			Calendar1h, DelayQuantileByHour, RoundTripQuantileByHour, LossRatioByHour,
-		}),
+			OffsetOf, HolidayOf, Calendar1h,
+		}, longTerm()),
 	}
 }
 

@@ -40,6 +40,9 @@ type Packets struct {
 	Sum bool
 	// seconds is the time of rates.
 	seconds float64
+	// changes and gauges are the series of what change and gauge return; nil: they follow from Series.
+	changes func(d *metric.Desc, matchers ...string) string
+	gauges  func(d *metric.Desc) string
 }
 
 // knownShare is the share of the packets sent from which the loss of a direction is known: of a path that does not reply, and of packets
@@ -66,7 +69,10 @@ func inWindow(window string) Packets {
 
 // change is how much a counter changed.
 func (p Packets) change(d *metric.Desc, matchers ...string) string {
-	if p.Sum {
+	switch {
+	case p.changes != nil:
+		return p.changes(d, matchers...)
+	case p.Sum:
 		return "sum by (direction) (increase(" + p.Series(d, matchers...) + "))"
 	}
 	return "rate(" + p.Series(d, matchers...) + ")"
@@ -74,7 +80,10 @@ func (p Packets) change(d *metric.Desc, matchers ...string) string {
 
 // gauge is the largest value of a gauge, where it has one.
 func (p Packets) gauge(d *metric.Desc) string {
-	if p.Sum {
+	switch {
+	case p.gauges != nil:
+		return p.gauges(d)
+	case p.Sum:
 		return "max(max_over_time(" + p.Series(d) + "))"
 	}
 	return "max_over_time(" + p.Series(d) + ")"

@@ -58,7 +58,7 @@ half intervals: its value is not one of these hours.`,
 	}
 	CapacityByHour = Rule{
 		Name: byHour(metric.Capacity, "median"),
-		Expr: atHour(CapacityMedian.Name, CalendarOfRun, agentLabels+", path, probe"),
+		Expr: atHour(CapacityMedian.Name, CalendarOfRun, pathLabels),
 	}
 	UDPThroughputBaseline = Rule{
 		Name: recorded(metric.UDPThroughput, baseline()),
@@ -106,7 +106,7 @@ func throughput() Group {
 	return Group{
 		Name: "oneway-load-test-baselines", Interval: 5 * time.Minute,
 		Rules: []Rule{
-			CapacityMedian, UDPThroughputMedian, TCPThroughputMedian, CapacityMedian2h, Calendar2h, CalendarOfRun,
+			CapacityMedian, UDPThroughputMedian, TCPThroughputMedian, CapacityMedian2h, OffsetOf2h, HolidayOf2h, Calendar2h, CalendarOfRun,
 			UDPThroughputByHour, TCPThroughputByHour, CapacityByHour,
 			UDPThroughputBaseline, TCPThroughputBaseline, CapacityBaseline,
 			SplitTCPVerdictChanged, SplitTCPVerdictLast,
@@ -125,14 +125,14 @@ func medianOfRuns(gauge string) string {
 // begins with the runs: hours without one count.
 func sameHours(byHour string) string {
 	return promql(`
-sum without (hour, daytype) (
+sum without (hour, day_type, zone) (
   quantile_over_time(0.5, $byHour[$days] offset $recent)
-  and on ($agent, hour, daytype) $calendar
+  and on ($agent, hour, day_type) $calendar
   and count_over_time($byHour[$days] offset $recent) >= 12
 )
 and on ($agent, path, probe)
 (
-  sum without (hour, daytype) (count_over_time($calendarOfRun[$days] offset $recent))
+  sum without (hour, day_type, zone) (count_over_time($calendarOfRun[$days] offset $recent))
   >= on () group_left () (12 * max($hours))
 )`, names{
 		"byHour": byHour, "days": baselineRange(), "agent": agentLabels, "calendar": Calendar2h.Name, "recent": recentRange(),
