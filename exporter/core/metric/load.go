@@ -26,6 +26,12 @@ var (
 		Absent: "Before the first completed run, and in modes sweep and search.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
 	})
+	UDPRunThroughput = Family(Desc{
+		Name: "oneway_udp_run_throughput_bytes_per_second", Kind: Histogram, NativeOnly: true, Fine: true, Slim: true, Labels: perDirection,
+		Help:   "Values of oneway_udp_throughput_bytes_per_second, or in mode search of oneway_udp_search_maximum_bytes_per_second, one of each completed run: a run counts once, however long its gauge stands. Native buckets of 2.2 %.",
+		Absent: "In mode sweep.",
+		Source: "RFC 9097 section 5.3; Halepovic 2008 figure 15",
+	})
 	UDPRate = Family(Desc{
 		Name: "oneway_udp_rate_bytes_per_second", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.05, 0.5, 0.95) of the IP bytes received per second in the last run, from the first loss to the last: the rate of the filled link and its variation. With few losses it is taken over the whole load without its first and last part, and is then the offered rate.",
@@ -308,7 +314,7 @@ func loadGroup() Group {
 		Descs: []*Desc{
 			LoadedDelayElapsed, QueueAtLeast, QueueAtMost, QueueDelayBound, QueueDelay, QueueFullDelayBound, QueueFullDelay,
 			QueueIdleDelayBound, QueueIdleDelay, QueueSize, QueueSizeBound, LoadedDelay, LoadedLoss, SaturationState,
-			SearchMaximum, SweepLoss, SweepLossless, SweepMaximum, SweepThroughput, UDPOffered, UDPRate, UDPUnderrun,
+			SearchMaximum, SweepLoss, SweepLossless, SweepMaximum, SweepThroughput, UDPOffered, UDPRate, UDPRunThroughput, UDPUnderrun,
 			UDPThroughput, UDPThroughputElapsed,
 		},
 		Measurements: []Measurement{

@@ -44,6 +44,8 @@ type Desc struct {
 	Buckets []float64
 	// NativeOnly: a Histogram without classic buckets, which is not exported to scrapes that accept no native histograms.
 	NativeOnly bool
+	// Fine: the native buckets of a Histogram are 2.2 % wide (schema 5), else 9 % (schema 3).
+	Fine bool
 	// Slim includes the family in profile Slim, a histogram without its classic buckets.
 	Slim bool
 	// ClassicOnly: exported only to scrapes that accept no native histograms.

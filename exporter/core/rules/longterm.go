@@ -26,12 +26,18 @@ recorded once an hour, also where the offset from UTC has half-hours.`,
 // pathLabels are the labels of a light path or a probe of load tests, without its directions.
 const pathLabels = agentLabels + ", path, probe"
 
-// Unbroken has the paths whose counters did not restart within the last hour.
+// Unbroken has the paths, and the probes of load tests, whose counters did not restart within the last hour.
 var Unbroken = Rule{
-	Name: longName("packets_sent", "resets1h"),
-	Doc: `The paths that were counted through the whole hour: the increase of their counters is exact, a difference of two values. Of others (the
-agent started, the path is new) it is the one that increase() extrapolates.`,
-	Expr: "resets(" + metric.PacketsSent.Name + "{" + forward + "}[65m]) == 0 and on (" + agentLabels + ") " + FullHour.Name,
+	Name: longName("counters", "resets1h"),
+	Doc: `The paths and load tests that were counted through the whole hour: the increase of their counters is exact, a difference of two values.
+Of others (the agent started, the path is new) it is the one that increase() extrapolates.`,
+	Expr: promql(`
+(
+  resets($sent[65m])
+  or
+  sum without (result) (resets($runs[65m]))
+) == 0
+and on ($agent) $hour`, names{"sent": metric.PacketsSent.Name + "{" + forward + "}", "runs": metric.RunResults.Name, "agent": agentLabels, "hour": FullHour.Name}),
 }
 
 // onceAnHour is an expression with the labels of the hour, in the evaluations in which there are any.
@@ -102,6 +108,14 @@ the histograms, never from these.`, Expr: onceAnHour(DelayQuantiles1h.Name)}
 	LongRBelow80           = belowR("80")
 )
 
+// lastRun is the gauge of the last run that completed in the hour.
+func lastRun(d *metric.Desc) Rule {
+	return Rule{
+		Name: longName(baseName(d), "last1h"),
+		Expr: onceAnHour(promql("($gauge and on ($path) $end > time() - 3600)", names{"gauge": latest(d.Name), "path": pathLabels, "end": latest(metric.RunLast.Name)})),
+	}
+}
+
 // belowR counts the minutes of the hour with an R below a limit; 0 where there was none.
 func belowR(limit string) Rule {
 	return Rule{
@@ -119,6 +133,10 @@ from the sum, such as histogram_quantile(0.95, sum(sum_over_time(...{day_type="w
 	all := append([]Rule{FullHour, Unbroken}, counters...)
 	all = append(all, LongOutcomes, LongArrived, LongRoundTrips)
 	all = append(all, histograms...)
+	all = append(all, longIncreases(`Throughput of the runs that completed in the hour, one value of each run, and of the last of them.`, metric.TCPRunThroughput, metric.UDPRunThroughput)...)
+	for _, d := range []*metric.Desc{metric.TCPThroughput, metric.UDPThroughput, metric.SearchMaximum, metric.PathCapacity} {
+		all = append(all, lastRun(d))
+	}
 	return append(all,
 		LongDelayQuantiles, LongRoundTripQuantiles, LongDelayMin, LongDelayMax, LongRoundTripMin, LongRoundTripMax, LongBound, LongMeasured, LongUp,
 		LongR, LongRMin, LongRBelow70, LongRBelow80)

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"oneway.example/exporter/core/metric"
 )
 
 // histogram counts observations in classic and native buckets.
@@ -24,10 +26,13 @@ type histogram struct {
 	exemplars []*dto.Exemplar
 }
 
-func newHistogram(bounds int) *histogram {
-	h := &histogram{native: native{schema: finestSchema}}
-	if bounds > 0 {
-		h.classic = make([]uint64, bounds+1)
+func newHistogram(d *metric.Desc) *histogram {
+	h := &histogram{native: native{schema: usualSchema, span: usualSpan}}
+	if d.Fine {
+		h.schema, h.span = finestSchema, usualSpan<<(finestSchema-usualSchema)
+	}
+	if len(d.Buckets) > 0 {
+		h.classic = make([]uint64, len(d.Buckets)+1)
 	}
 	return h
 }
@@ -51,7 +56,7 @@ func (h *histogram) exemplify(e *dto.Exemplar, bounds []float64) {
 
 func (h *histogram) copyFrom(o *histogram) {
 	h.classic = append(h.classic[:0], o.classic...)
-	h.count, h.sum, h.schema, h.zero = o.count, o.sum, o.schema, o.zero
+	h.count, h.sum, h.schema, h.span, h.zero = o.count, o.sum, o.schema, o.span, o.zero
 	h.positive.copyFrom(&o.positive)
 	switch {
 	case o.negative == nil:
@@ -90,17 +95,18 @@ func (h *histogram) inOrderOfTime() (all []*dto.Exemplar) {
 // Native histograms (Prometheus 2.40, OpenMetrics "exponential"): the upper bound of bucket k of schema n is 2^(k/2^n),
 // inclusive.
 const (
-	// finestSchema has 8 buckets per octave, each 9 % wide, as client_golang selects for NativeHistogramBucketFactor
-	// 1.1.
-	finestSchema = 3
+	// usualSchema has 8 buckets per octave, each 9 % wide, as client_golang selects for NativeHistogramBucketFactor
+	// 1.1; finestSchema, of fine families, 32, each 2.2 % wide.
+	usualSchema  = 3
+	finestSchema = 5
 	// coarsestSchema has buckets of 65536 times their lower bound.
 	coarsestSchema = -4
 	// zeroThreshold is 1 us: values nearer to zero are below the resolution of timestamps, whose noise would need ten
 	// octaves of buckets.
 	zeroThreshold = 1e-6
-	// maxSpan limits the number of buckets between the lowest and the highest used one of each sign: 20 octaves, 1 us to
-	// 1 s, with the finest schema. Beyond it the schema gets coarser.
-	maxSpan = 160
+	// usualSpan limits the number of buckets between the lowest and the highest used one of each sign: 20 octaves, 1 us to
+	// 1 s, with the usual schema, and as many octaves of fine families. Beyond it the schema gets coarser.
+	usualSpan = 160
 	// growBy is the step in which space for buckets is allocated.
 	growBy = 8
 )
@@ -108,6 +114,7 @@ const (
 // native is a sparse histogram with buckets of both signs.
 type native struct {
 	schema   int32
+	span     int // the most buckets of each sign
 	zero     uint64
 	positive buckets
 	negative *buckets // nil until the first value, which most histograms never have
@@ -127,7 +134,7 @@ func (n *native) observe(v float64) {
 	}
 	key := bucketKey(math.Abs(v), n.schema)
 	for n.schema > coarsestSchema {
-		if first, last := side.with(key); last-first < maxSpan {
+		if first, last := side.with(key); last-first < n.span {
 			break
 		}
 		n.positive.halve()
@@ -137,7 +144,7 @@ func (n *native) observe(v float64) {
 		n.schema--
 		key = halfKey(key)
 	}
-	side.add(key)
+	side.add(key, n.span)
 }
 
 // fractions returns the upper bounds of the buckets in the octave (0.5, 1], less one step: 0.5 * 2^(i/2^schema).
@@ -184,18 +191,18 @@ func (b *buckets) with(key int) (first, last int) {
 }
 
 // add counts a value; it allocates only if key is outside the range so far.
-func (b *buckets) add(key int) {
+func (b *buckets) add(key, most int) {
 	i := key - b.first
 	if i < 0 || i >= len(b.counts) {
-		b.grow(key)
+		b.grow(key, most)
 		i = key - b.first
 	}
 	b.counts[i]++
 }
 
-func (b *buckets) grow(key int) {
+func (b *buckets) grow(key, most int) {
 	first, last := b.with(key)
-	length := min(maxSpan, (last-first+growBy)/growBy*growBy)
+	length := min(most, (last-first+growBy)/growBy*growBy)
 	if length <= cap(b.counts) && first == b.first {
 		b.counts = b.counts[:length]
 		return

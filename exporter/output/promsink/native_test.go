@@ -16,11 +16,11 @@ import (
 )
 
 // reference observes into a histogram of client_golang.
-func reference(t *testing.T, bounds, values []float64) *dto.Histogram {
+func reference(t *testing.T, factor float64, bounds, values []float64) *dto.Histogram {
 	t.Helper()
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "reference", Buckets: bounds,
-		NativeHistogramBucketFactor: 1.1, NativeHistogramZeroThreshold: zeroThreshold,
+		NativeHistogramBucketFactor: factor, NativeHistogramZeroThreshold: zeroThreshold,
 	})
 	for _, v := range values {
 		h.Observe(v)
@@ -34,10 +34,11 @@ func reference(t *testing.T, bounds, values []float64) *dto.Histogram {
 }
 
 // ours is the same by a sink.
-func ours(t *testing.T, o Options, bounds, values []float64) *dto.Histogram {
+func ours(t *testing.T, o Options, d metric.Desc, values []float64) *dto.Histogram {
 	t.Helper()
 	s := newSink(o)
-	h := s.Series(&metric.Desc{Name: "ours", Kind: metric.Histogram, Buckets: bounds})
+	d.Name, d.Kind = "ours", metric.Histogram
+	h := s.Series(&d)
 	for _, v := range values {
 		h.Observe(v)
 	}
@@ -72,9 +73,11 @@ func TestHistogramsEqualThoseOfClientGolang(t *testing.T) {
 		"signed":              signed(5000),
 		"gaps":                {0.01, 0.0105, 0.013, 0.02, 0.1},
 	} {
-		want, got := reference(t, bounds, values), ours(t, Options{}, bounds, values)
-		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-			t.Errorf("%s (-client_golang +ours):\n%s", name, diff)
+		for fine, factor := range map[bool]float64{false: 1.1, true: 1.022} {
+			want, got := reference(t, factor, bounds, values), ours(t, Options{}, metric.Desc{Buckets: bounds, Fine: fine}, values)
+			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+				t.Errorf("%s, fine %v (-client_golang +ours):\n%s", name, fine, diff)
+			}
 		}
 	}
 }
@@ -86,22 +89,22 @@ func TestResolutionIsReducedBeforeMemoryGrows(t *testing.T) {
 		values = append(values, v, -v)
 	}
 	bounds := []float64{1}
-	h := newHistogram(len(bounds))
+	h := newHistogram(&metric.Desc{Buckets: bounds})
 	for _, v := range values {
 		h.observe(v, bounds)
 	}
-	if h.schema >= finestSchema {
+	if h.schema >= usualSchema {
 		t.Fatalf("schema %d: the values do not test what they should", h.schema)
 	}
-	if len(h.positive.counts) > maxSpan || len(h.negative.counts) > maxSpan {
-		t.Errorf("%d and %d buckets, want at most %d", len(h.positive.counts), len(h.negative.counts), maxSpan)
+	if len(h.positive.counts) > usualSpan || len(h.negative.counts) > usualSpan {
+		t.Errorf("%d and %d buckets, want at most %d", len(h.positive.counts), len(h.negative.counts), usualSpan)
 	}
-	got := ours(t, Options{}, bounds, values)
+	got := ours(t, Options{}, metric.Desc{Buckets: bounds}, values)
 	if n := nativeCount(got); n != uint64(len(values)) {
 		t.Errorf("%d of %d observations are left after merging", n, len(values))
 	}
 	// Merging must have the same result as observing with the coarser schema.
-	direct := native{schema: h.schema}
+	direct := native{schema: h.schema, span: h.span}
 	for _, v := range values {
 		direct.observe(v)
 	}
@@ -128,7 +131,7 @@ func TestObservationsWithoutANumberAreDropped(t *testing.T) {
 }
 
 func TestExtremeObservationsAreBounded(t *testing.T) {
-	got := ours(t, Options{}, []float64{1}, []float64{1.1e-6, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64})
+	got := ours(t, Options{}, metric.Desc{Buckets: []float64{1}}, []float64{1.1e-6, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64})
 	if n := nativeCount(got); n != 4 {
 		t.Errorf("%d of 4 observations are in buckets", n)
 	}
@@ -139,11 +142,11 @@ func TestExtremeObservationsAreBounded(t *testing.T) {
 
 func TestEitherKindOfBucketsCanBeLeftOut(t *testing.T) {
 	bounds, values := []float64{0.1, 1}, []float64{0.05, 0.5, 5}
-	native := ours(t, Options{NoClassic: true}, bounds, values)
+	native := ours(t, Options{NoClassic: true}, metric.Desc{Buckets: bounds}, values)
 	if len(native.Bucket) != 0 || native.GetSampleCount() != 3 || nativeCount(native) != 3 {
 		t.Errorf("native only: %v", native)
 	}
-	classic := ours(t, Options{NoNative: true}, bounds, values)
+	classic := ours(t, Options{NoNative: true}, metric.Desc{Buckets: bounds}, values)
 	if classic.Schema != nil || classic.GetSampleCount() != 3 || len(classic.Bucket) != 2 {
 		t.Errorf("classic only: %v", classic)
 	}

@@ -123,7 +123,7 @@ func (s *Sink) open(v *variant, at int, labels []*pair) *series {
 	case metric.Gauge:
 		one.number = absent()
 	case metric.Histogram:
-		one.hist = newHistogram(len(d.Buckets))
+		one.hist = newHistogram(d)
 	case metric.Counter:
 	}
 	if d.Kind != metric.Gauge && !d.NoCreated {

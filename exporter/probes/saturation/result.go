@@ -276,10 +276,13 @@ func (l *Load) refused(c *udptraffic.Counts) bool { return 2*c.Refused > c.Plann
 
 // Counters returns the histogram of mode fixed.
 func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
-	if k.opts.Mode != ModeFixed {
-		return nil
+	switch k.opts.Mode {
+	case ModeFixed:
+		return []loadtest.Counter{{Desc: metric.LoadedDelay}, {Desc: metric.UDPRunThroughput}}
+	case ModeSearch:
+		return []loadtest.Counter{{Desc: metric.UDPRunThroughput}}
 	}
-	return []loadtest.Counter{{Desc: metric.LoadedDelay}}
+	return nil
 }
 
 // Publish sets the values of a run, without a direction that has no result.
@@ -308,6 +311,7 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 			best.publish(v, metric.SweepMaximum, d.Direction)
 		case d.Sustained != nil:
 			d.Sustained.publish(v, metric.SearchMaximum, d.Direction)
+			v.Observe(metric.UDPRunThroughput, d.Sustained.Received, d.Direction)
 		}
 	}
 }
@@ -322,6 +326,7 @@ func (s *Step) publish(v *loadtest.Values, maximum *metric.Desc, d string) {
 
 func (l *Load) publish(v *loadtest.Values, d string) {
 	v.Set(metric.UDPThroughput, l.Throughput, d)
+	v.Observe(metric.UDPRunThroughput, l.Throughput, d)
 	v.Set(metric.UDPOffered, l.Offered, d)
 	v.Set(metric.UDPUnderrun, l.Underrun, d)
 	v.Set(metric.LoadedLoss, l.Loss, d)

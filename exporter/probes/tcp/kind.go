@@ -320,6 +320,9 @@ func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 		} {
 			v.SetKnown(desc, value, d.Direction)
 		}
+		if d.Throughput != nil {
+			v.Observe(metric.TCPRunThroughput, *d.Throughput, d.Direction)
+		}
 		if d.RTT != nil {
 			for i, rank := range rttRanks() {
 				v.Set(metric.TCPRTT, d.RTT[i], d.Direction, rank)

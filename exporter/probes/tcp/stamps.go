@@ -233,10 +233,11 @@ func newAcks(r *tcpdelay.Interarrival) *Acks {
 
 // Counters returns the counters and histograms of timestamps.
 func (k *Kind) Counters(netip.Addr) []loadtest.Counter {
+	all := []loadtest.Counter{{Desc: metric.TCPRunThroughput}}
 	if !k.opts.Stamps {
-		return nil
+		return all
 	}
-	return []loadtest.Counter{{Desc: metric.TCPDelaySamples}, {Desc: metric.TCPDelay}, {Desc: metric.TCPAckInterarrival}}
+	return append(all, []loadtest.Counter{{Desc: metric.TCPDelaySamples}, {Desc: metric.TCPDelay}, {Desc: metric.TCPAckInterarrival}}...)
 }
 
 // publish sets the values of the timestamps of a direction.
