@@ -54,6 +54,7 @@ func boards() map[string]*boardBuilder {
 		"raw_track.json":      rawTrackBoard(),
 		"raw_trains.json":     rawTrainsBoard(),
 		"tcp.json":            tcpBoard(),
+		"trends.json":         trendsBoard(),
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // longName is the name of a long-term series.
 func longName(base, operation string) string { return "oneway:long:" + base + ":" + operation }
 
-// longIncrease is the name of the increase of a counter or histogram in an hour.
-func longIncrease(d *metric.Desc) string { return longName(baseName(d), "increase1h") }
+// LongIncrease is the name of the increase of a counter or histogram in an hour.
+func LongIncrease(d *metric.Desc) string { return longName(baseName(d), "increase1h") }
 
 // FullHour has a series in the first evaluation after each local full hour only.
 var FullHour = Rule{
@@ -25,6 +25,20 @@ recorded once an hour, also where the offset from UTC has half-hours.`,
 
 // pathLabels are the labels of a light path or a probe of load tests, without its directions.
 const pathLabels = agentLabels + ", path, probe"
+
+// LongWeekday and LongMonth are the local date of the middle of each recorded hour, with the same labels and times as the other series: they
+// are joined to group hours by days of the week and by calendar months.
+var (
+	LongWeekday = Rule{
+		Name: longName("weekday", "last1h"),
+		Doc:  `The day of the week (0 Sunday .. 6 Saturday) and the month (202611 is November 2026) of the hour, in local time.`,
+		Expr: onceAnHour("day_of_week(" + OffsetOf.Name + " + time() - 1800)"),
+	}
+	LongMonth = Rule{
+		Name: longName("month", "last1h"),
+		Expr: onceAnHour("(100 * year(" + OffsetOf.Name + " + time() - 1800) + month(" + OffsetOf.Name + " + time() - 1800))"),
+	}
+)
 
 // Unbroken has the paths, and the probes of load tests, whose counters did not restart within the last hour.
 var Unbroken = Rule{
@@ -57,29 +71,29 @@ func hourly(series string) string {
 // longIncreases record the increases of counters and histograms, native ones and, where a server has no native ones, their classic buckets.
 func longIncreases(doc string, of ...*metric.Desc) (all []Rule) {
 	for _, d := range of {
-		all = append(all, Rule{Name: longIncrease(d), Doc: doc, Expr: hourly(d.Name)})
+		all = append(all, Rule{Name: LongIncrease(d), Doc: doc, Expr: hourly(d.Name)})
 		doc = ""
 		if d.Kind == metric.Histogram && !d.NativeOnly {
 			all = append(all, Rule{
-				Name: longBuckets(d),
-				Expr: hourly(d.Name+"_bucket") + "\nunless ignoring (le) " + longIncrease(d),
+				Name: LongBuckets(d),
+				Expr: hourly(d.Name+"_bucket") + "\nunless ignoring (le) " + LongIncrease(d),
 			})
 		}
 	}
 	return all
 }
 
-// longBuckets is the name of the classic buckets of longIncrease.
-func longBuckets(d *metric.Desc) string { return longName(baseName(d)+"_bucket", "increase1h") }
+// LongBuckets is the name of the classic buckets of LongIncrease.
+func LongBuckets(d *metric.Desc) string { return longName(baseName(d)+"_bucket", "increase1h") }
 
 // hourPackets are the packets of the last hour, from the recorded increases of their counters.
 func hourPackets() Packets {
 	return Packets{
 		changes: func(d *metric.Desc, matchers ...string) string {
 			if len(matchers) > 0 {
-				return longIncrease(d) + "{" + strings.Join(matchers, ",") + "}"
+				return LongIncrease(d) + "{" + strings.Join(matchers, ",") + "}"
 			}
-			return longIncrease(d)
+			return LongIncrease(d)
 		},
 		gauges: func(d *metric.Desc) string { return "(" + onceAnHour("max_over_time("+d.Name+"[1h])") + ")" },
 	}
@@ -108,10 +122,12 @@ the histograms, never from these.`, Expr: onceAnHour(DelayQuantiles1h.Name)}
 	LongRBelow80           = belowR("80")
 )
 
-// lastRun is the gauge of the last run that completed in the hour.
+// LongLast is the name of the gauge of the last run that completed in the hour.
+func LongLast(d *metric.Desc) string { return longName(baseName(d), "last1h") }
+
 func lastRun(d *metric.Desc) Rule {
 	return Rule{
-		Name: longName(baseName(d), "last1h"),
+		Name: LongLast(d),
 		Expr: onceAnHour(promql("($gauge and on ($path) $end > time() - 3600)", names{"gauge": latest(d.Name), "path": pathLabels, "end": latest(metric.RunLast.Name)})),
 	}
 }
@@ -130,7 +146,7 @@ func longTerm() []Rule {
 		metric.PacketsSent, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsReceived, metric.PacketsHostDropped, metric.RoundTripLost, metric.RoundTripReceived)
 	histograms := longIncreases(`Delays of the hour, as a histogram: quantiles of any time, hour or kind of day follow
 from the sum, such as histogram_quantile(0.95, sum(sum_over_time(...{day_type="weekday"}[30d]))).`, metric.Delay, metric.RoundTripTime)
-	all := append([]Rule{FullHour, Unbroken}, counters...)
+	all := append([]Rule{FullHour, LongWeekday, LongMonth, Unbroken}, counters...)
 	all = append(all, LongOutcomes, LongArrived, LongRoundTrips)
 	all = append(all, histograms...)
 	all = append(all, longIncreases(`Throughput of the runs that completed in the hour, one value of each run, and of the last of them.`, metric.TCPRunThroughput, metric.UDPRunThroughput)...)

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"strings"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
+)
+
+// Queries of long-term series: they have one sample an hour, so that each reads them over a range. Ranges of panels over time are of
+// stepRange, which is an hour or longer.
+const stepRange = "[$__interval]"
+
+// hourly is the least interval of a panel over long-term series.
+const hourly = "1h"
+
+// past selects the long-term series of a name, over a range.
+type past struct {
+	base, within string
+	matchers     []string
+	// offset moves the range back, such as "7d"; empty: not.
+	offset string
+}
+
+// overTime is of each interval of a panel, overAll of the dashboard's whole range.
+func overTime(matchers ...string) past {
+	return past{base: thisPath, within: stepRange, matchers: matchers}
+}
+
+func overAll(matchers ...string) past {
+	return past{base: thisPath, within: dashboardRange, matchers: matchers}
+}
+
+func (p past) series(name string, more ...string) string {
+	series := recFrom(p.base, name, append(append([]string{}, more...), p.matchers...)...) + p.within
+	if p.offset != "" {
+		series += " offset " + p.offset
+	}
+	return series
+}
+
+// sum adds the hours of a series by labels.
+func (p past) sum(name, by string, more ...string) string {
+	return "sum by (" + by + ") (sum_over_time(" + p.series(name, more...) + "))"
+}
+
+// minimum and largest are of all hours, mean weighs each hour the same.
+func (p past) minimum(name, by string) string {
+	return "min by (" + by + ") (min_over_time(" + p.series(name) + "))"
+}
+
+func (p past) largest(name, by string) string {
+	return "max by (" + by + ") (max_over_time(" + p.series(name) + "))"
+}
+
+func (p past) mean(name, by string) string {
+	return p.sum(name, by) + " / sum by (" + by + ") (count_over_time(" + p.series(name) + "))"
+}
+
+// counts is the histogram of all hours, a native one.
+func (p past) counts(d *metric.Desc, by string) string { return p.sum(rules.LongIncrease(d), by) }
+
+// quantile is a quantile of the values of all hours, by labels: of the sum of their histograms.
+func (p past) quantile(q string, d *metric.Desc, by string) string {
+	return nativeOrClassic(d, p.counts(d, by), p.sum(rules.LongBuckets(d), by+", le"), func(histogram string) string { return "histogram_quantile(" + q + ", " + histogram + ")" })
+}
+
+// nativeOrClassic applies of to the native histogram and, where there is none, to the classic buckets.
+func nativeOrClassic(d *metric.Desc, native, classic string, of func(histogram string) string) string {
+	if d.NativeOnly {
+		return of(native)
+	}
+	return of(native) + " or " + of(classic)
+}
+
+// number is the count of the values of all hours.
+func (p past) number(d *metric.Desc, by string) string {
+	native := "histogram_count(" + p.counts(d, by) + ")"
+	if d.NativeOnly {
+		return native
+	}
+	return native + " or " + p.sum(rules.LongBuckets(d), by, `le="+Inf"`)
+}
+
+// loss is the share of the packets that were lost.
+func (p past) loss(by string) string {
+	return p.sum(rules.LongIncrease(metric.PacketsLost), by) + " / (" + p.sum(rules.LongOutcomes.Name, by) + " > 0)"
+}
+
+// availability is the share of the measured minutes that had a reply.
+func (p past) availability(by string) string {
+	return p.sum(rules.LongUp.Name, by) + " / (" + p.sum(rules.LongMeasured.Name, by) + " > 0)"
+}
+
+// byDate adds the hours of the dashboard's range by a label that the local date gives: of is rules.LongWeekday or rules.LongMonth, whose value
+// becomes the label. by has further labels. It joins each hour with its date, in steps of an hour.
+func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
+	const hour = "job, instance, hour, day_type, zone"
+	labels := label
+	if by != "" {
+		labels += ", " + by
+	}
+	inner := hour
+	if by != "" && by != "hour" {
+		inner += ", " + strings.TrimPrefix(strings.TrimPrefix(by, "hour"), ", ")
+	}
+	return "sum by (" + labels + ") (sum_over_time((sum by (" + inner + ") (sum_over_time(" + recFrom(thisPath, name, matchers...) + "[1h])) * on (" + hour + ") group_left (" + label + ") " +
+		"count_values by (" + hour + `) ("` + label + `", sum_over_time(` + recFrom(thisAgent, of.Name) + "[1h])) ^ 0)[$__range:1h]))"
+}
+
+// ofHour pads the label hour, so that hours sort as text.
+func ofHour(expr string) string {
+	return `label_replace(` + expr + `, "hour", "0$1", "hour", "(.)")`
+}
