@@ -74,7 +74,7 @@ No rule aggregates over targets: a histogram is one path, probe and direction of
 one agent already, and so the labels that a site adds to its targets remain.`, []Group{pathLimits(), quantiles5m(), lastMinutes()}},
 		{"oneway-baselines.yml", `Values of hours and days for panels and alerts: quantiles of an hour and of a day,
 baselines, and excesses over them. Load all files of this directory together; the head of
-oneway-recording.yml defines a quantile of many windows.`, []Group{hours(), excesses(), days()}},
+oneway-recording.yml defines a quantile of many windows.`, []Group{hours(), excesses(), days(), trends()}},
 		{"oneway-load-test.yml", `Values of load tests for panels and alerts: thresholds by path, which paths are
 disturbed by a test, the results of runs, and baselines of throughput and capacity. Load
 all files of this directory together.
@@ -95,7 +95,7 @@ runbooks tell so.
 Labels: severity is critical (now), warning (today) or info (no action); host is the
 host with the fault, which is not always the instance.
 owd="absolute" marks alerts that are meaningless while a clock is wrong: loss, round
-trips and variation never carry it. See alertmanager.yml for what inhibits what.`, []Group{agentAlerts(), clockAlerts(), delayAlerts(), pathAlerts()}},
+trips and variation never carry it. See alertmanager.yml for what inhibits what.`, []Group{agentAlerts(), clockAlerts(), delayAlerts(), pathAlerts(), trendAlerts()}},
 		{"oneway-load-test-alerts.yml", `Alerts of load tests: their results, and whether they run. Conventions are those of
 oneway-alerts.yml. None is labeled owd="absolute": rates need no clock, and in the delay
 that a queue adds, a constant clock offset cancels.`, []Group{linkAlerts(), runsAlerts()}},

@@ -85,7 +85,7 @@ func returnsRules(f *ast.FuncDecl) bool {
 		return result.Name == "Group"
 	case *ast.ArrayType:
 		id, isName := result.Elt.(*ast.Ident)
-		return isName && id.Name == "Threshold"
+		return isName && (id.Name == "Threshold" || id.Name == "Rule")
 	}
 	return false
 }

@@ -49,7 +49,15 @@ seconds, and by more than this share of what it was.`)
 not replied at all for 2 min is reported earlier.`)
 	ThresholdStaleIntervals = limitOfPath("stale_intervals", 3, `OnewayResultStale: intervals without a reply, plus seconds of slack for
 scrape and evaluation.`)
-	ThresholdStaleSeconds        = limitOfPath("stale_seconds", 60, ``)
+	ThresholdStaleSeconds    = limitOfPath("stale_seconds", 60, ``)
+	ThresholdTrendShiftRatio = limitOfPath("trend_shift_ratio", 0.1, `OnewayTrendShift: the median delay of 7 days moved by more than this share of what it was in
+the 28 days before, and by more than both error bounds.`)
+	ThresholdBusyHourRatio = limit("busy_hour_ratio", 1.5, `OnewayBusyHourDegraded: p95 of an hour of the day in the last 7 days over this many times
+that hour's in the 28 days before. Not by path ...`)
+	ThresholdBusyHourSeconds = limitOfPath("busy_hour_seconds", 0.01, `... and longer by more than this many seconds.`)
+	ThresholdTrendDataRatio  = limitOfPath("trend_data_ratio", 0.9, `OnewayTrendDataGap: share of the hours of 7 days that are recorded.`)
+	ThresholdHistoryDays     = limit("history_days", 0, `OnewayRetentionShort: days of history that Prometheus must keep; 0: any. Trends of a
+year need 400. Not by path.`)
 	ThresholdOutputDroppedPoints = limit("output_dropped_points", 0, `OnewayOutputDropping: points that an output may lose in 15 min. Not by path.`)
 	ThresholdOutputBehindSeconds = limit("output_behind_seconds", 300, `OnewayOutputBehind: seconds without an accepted request while points wait ...
 Not by path.`)
@@ -81,7 +89,8 @@ func thresholds() []Threshold {
 		ThresholdDelayBlowUpRatio, ThresholdDelayBlowUpSeconds, ThresholdDelaySeconds, ThresholdBaselineHours, ThresholdLossRatio, ThresholdLossPackets,
 		ThresholdRFactor, ThresholdClockErrorRatio, ThresholdClockErrorSeconds, ThresholdPPSLostSeconds,
 		ThresholdClockDisagreementSeconds, ThresholdFloorStepSeconds, ThresholdFloorStepRatio, ThresholdSelfLimitedRatio,
-		ThresholdProbeUpRatio, ThresholdStaleIntervals, ThresholdStaleSeconds, ThresholdOutputDroppedPoints,
+		ThresholdProbeUpRatio, ThresholdStaleIntervals, ThresholdStaleSeconds, ThresholdTrendShiftRatio, ThresholdBusyHourRatio, ThresholdBusyHourSeconds,
+		ThresholdTrendDataRatio, ThresholdHistoryDays, ThresholdOutputDroppedPoints,
 		ThresholdOutputBehindSeconds, ThresholdOutputSpoolRatio, ThresholdBufferbloatSeconds, ThresholdWorkingDelaySeconds,
 		ThresholdThroughputRatio, ThresholdTCPBufferLimitedRatio, ThresholdTCPRetransmittedRatio, ThresholdSenderUnderrunRatio,
 		ThresholdRunsFailedRatio, ThresholdRunStaleIntervals, ThresholdRunStaleSeconds, ThresholdRunClosedSeconds,
