@@ -72,7 +72,7 @@ func kneeTile(name, matcher string) *stat.PanelBuilder {
 		"Sufficient buffer " + name, "Smallest buffer of the last run that reaches 95 % of the best throughput, by congestion control: the smaller of both buffers, as the kernel limits them. " + whyUndecided + "", "bytes",
 		noBufferSweep,
 	}, instant(knee(matcher), "{{congestion_control}}")).Span(8).Decimals(1).
-		TextMode(common.BigValueTextModeValueAndName).Mappings(undecidedWords()).Thresholds(steps(step{0, colorOf(name)}))
+		TextMode(common.BigValueTextModeValueAndName).Mappings(undecidedWords()).Thresholds(inColor(colorOf(name)))
 }
 
 func kneeTable() *tablepanel.PanelBuilder {
@@ -151,7 +151,7 @@ func bufferCellsRow(b *boardBuilder) {
 		column{title: "RTT", query: rtt(half), unit: "s"},
 		column{title: "RTT 25 %", query: rtt(quarter), unit: "s"},
 		column{title: "RTT 75 %", query: rtt(threeQuarters), unit: "s"},
-		column{title: "retransmitted", query: each(from(swept, tcpsweep.RetransmittedDesc, chosen)), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.minWidth", 105)}},
+		column{title: "retransmitted", query: each(from(swept, tcpsweep.RetransmittedDesc, chosen)), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.width", 112)}},
 		column{title: "0.75 W/RTT", query: model("sawtooth"), unit: inBits},
 		column{title: "Mathis", query: model("mathis"), unit: inBits},
 		column{title: "Padhye", query: model("padhye"), unit: inBits},

@@ -15,7 +15,8 @@ const (
 	capacityUID   = "oneway-capacity"
 )
 
-const noTrains = slimOr + "no clean trains: no completed run, or all rejected (see Trains by result)"
+// noTrains is short: a curve without points shows it as a legend, which Grafana does not wrap.
+const noTrains = slimOr + "no clean trains (see Trains by result)"
 
 // capacityBoard shows the capacity by packet trains, which do not fill the link, and the size sweep.
 func capacityBoard() *boardBuilder {
@@ -72,14 +73,14 @@ func capacityTile(name, matcher string) *stat.PanelBuilder {
 	of := func(d *metric.Desc) string { return "max(" + from(trained, d, matcher) + ")" }
 	return tile(text{
 		"Capacity " + name, "Median capacity of the last run's packet trains of the largest unfragmented size, with its error bound from timestamps and spread of the trains; IP-layer bits (RFC 5136). Bucket limit: a larger token bucket is not detected; the capacity is then that of the link before it. Shaper: the rate after a burst, and the burst, of a token bucket that the trains have emptied.", inBits,
-		noTrains,
+		"No clean trains" + orSlim,
 	},
 		instant(bitsOf(of(metric.PathCapacity)), "median"), instant(bitsOf(of(metric.PathCapacityBound)), "±"),
 		instant(of(metric.PathCapacityHidden), "bucket limit"),
 		instant(bitsOf(of(metric.ShaperRate)), "shaper"), instant(bitsOf(of(metric.ShaperRateBound)), "shaper ±"),
 		instant(of(metric.ShaperBurst), "burst"), instant(of(metric.ShaperBurstBound), "burst ±"),
 	).Span(6).Decimals(2).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(inColor(colorOf(name))).
 		OverrideByName("±", props{color(gray)}).
 		OverrideByName("shaper ±", props{color(gray)}).
 		OverrideByName("burst", props{prop("unit", "decbytes"), prop("decimals", 1)}).

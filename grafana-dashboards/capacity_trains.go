@@ -116,7 +116,7 @@ func trainRow(b *boardBuilder) {
 		"Measurements of the WPI report over EvDO on 30 November 2005. None of these values is measured by oneway.",
 		`**Not measured here:** WPI 2006, figure 15, EvDO, 30 November 2005.
 
-| size | median | mean dispersion | 5th percentile |
+| size | median | mean dispersion | 5th |
 |---|---|---|---|
 | 1472 B (fragmented) | 500 kb/s | 24.0 ms | 500 kb/s |
 | 1200 B | 517 kb/s | 19.0 ms | 491 kb/s |

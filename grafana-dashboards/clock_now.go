@@ -51,7 +51,7 @@ func clockNowRow(b *boardBuilder) {
 		Thresholds(steps(step{0, gray}, step{-1, green}, step{updateLate, orange}, step{updateLost, red})))
 	b.WithPanel(tile(text{
 		"Steps", "Number of clock steps in the time range. A step while the daemon runs is a fault (" + rules.ClockStepped.Name + "); one at its start is usual.", "none",
-		"No clock data from the agent",
+		"No clock data",
 	}, instant("round(increase("+agents(metric.ClockSteps)+dashboardRange+"))", byInstance)).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{1, orange})))
 }

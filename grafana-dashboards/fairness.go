@@ -54,7 +54,7 @@ func fairnessRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Flows that share the path"))
 	b.WithPanel(tile(text{
 		"Jain's index", "Jain's index of the mean rates of all flows of the last run: 1 if all are equal, 1/n if one of n flows has all (RFC 5166 section 2.3.1). Orange below " + plain(fair) + ", that is two flows of which one has three times the rate of the other. Halepovic figure 13.", "none",
-		noFlows,
+		"No completed run with several flows" + orSlim,
 	}, instant(from(shared, metric.TCPFairness), "{{direction}}")).Span(6).Height(9).Decimals(3).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{-1, orange}, step{fair, green})))
 	b.WithPanel(colored(runs(plot(text{

@@ -84,7 +84,7 @@ func messagesRow(b *boardBuilder) {
 	},
 		ranged(fresh(messaged, bitsOf(from(messaged, message.ThroughputDesc, chosen))), "{{transport}} {{message_bytes}}"),
 		ranged(fresh(messaged, bitsOf(from(messaged, message.OfferedDesc, chosen, transport+`="udp"`))), "offered {{message_bytes}}"),
-	)).Span(10).Height(9).Thresholds(steps(step{0, "transparent"})).
+	)).Span(8).Height(9).Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/^udp /", props{color(red), prop("displayName", "UDP, ${__field.labels.message_bytes} B")}).
 		OverrideByRegexp("/^tcp /", props{color(purple), prop("displayName", "TCP, Nagle on, ${__field.labels.message_bytes} B")}).
 		OverrideByRegexp("/^tcp_no_delay /", props{color("dark-yellow"), prop("displayName", "TCP, Nagle off, ${__field.labels.message_bytes} B")}).
@@ -103,15 +103,15 @@ func messagesTable() *tablepanel.PanelBuilder {
 	},
 		column{title: "direction", label: metric.Direction, empty: "no completed run"},
 		column{title: "message", label: messageBytes, own: inBytes},
-		column{title: "transport", label: transport, own: props{prop("custom.minWidth", 120), prop("mappings", values(map[string]dashboard.ValueMappingResult{
+		column{title: "transport", label: transport, own: props{prop("custom.width", 120), prop("mappings", values(map[string]dashboard.ValueMappingResult{
 			"udp": word("UDP", red, 0), "tcp": word("TCP, Nagle on", purple, 1), "tcp_no_delay": word("TCP, Nagle off", "dark-yellow", 2),
 		})), prop("custom.cellOptions", map[string]any{"type": common.TableCellDisplayModeColorText})}},
 		column{title: "offered", query: bitsOf(offered), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "arrived", query: bitsOf(arrived), unit: inBits, own: props{prop("decimals", 2)}},
-		column{title: "arrived / offered", query: arrived + " / (" + offered + " > 0)", unit: "percentunit", own: props{prop("custom.minWidth", 120)}},
+		column{title: "arrived / offered", query: arrived + " / (" + offered + " > 0)", unit: "percentunit", own: props{prop("custom.width", 130)}},
 		column{title: "lost", query: each(from(messaged, message.LossDesc)), unit: "percentunit", own: props{prop("decimals", 2)}},
-		column{title: "retransmitted", query: each(from(messaged, message.RetransmittedDesc)), unit: "percentunit", own: props{prop("decimals", 2)}},
-	).Span(14).Height(9).Decimals(1).Thresholds(steps(step{0, gray}))
+		column{title: "retransmitted", query: each(from(messaged, message.RetransmittedDesc)), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.width", 112)}},
+	).Span(16).Height(9).Decimals(1).Thresholds(steps(step{0, gray}))
 	return p.WithTransformation(sortedBy("transport")).WithTransformation(numberOf("message")).
 		WithTransformation(sortedBy("message")).WithTransformation(sortedBy("direction"))
 }

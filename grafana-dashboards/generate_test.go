@@ -353,3 +353,64 @@ func TestCapacityCurvesSelectNoBucketByNumber(t *testing.T) {
 		}
 	})
 }
+
+// Grafana shrinks a tile's text for no data to the width of the tile. A column is 49 px wide on a screen of 1280 px.
+func TestTextsOfTilesWithoutDataCanBeRead(t *testing.T) {
+	const most = 9 // characters a column
+	tiles := 0
+	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
+		if p.Type != "stat" {
+			return
+		}
+		tiles++
+		if none := *p.FieldConfig.Defaults.NoValue; len([]rune(none)) > most*int(p.GridPos.W) {
+			t.Errorf("%q has %d columns for %q; want at most %d characters a column", *p.Title, p.GridPos.W, none, most)
+		}
+		if first := p.FieldConfig.Defaults.Thresholds.Steps[0]; first.Color != gray {
+			t.Errorf("%q has its text for no data in the color %s of a value, want %s", *p.Title, first.Color, gray)
+		}
+	})
+	if tiles == 0 {
+		t.Error("there is no tile")
+	}
+}
+
+// The SDK's default puts links and annotations into a menu, as of Grafana 12.3.
+func TestLinksAreInSight(t *testing.T) {
+	links := 0
+	for name, b := range boards() {
+		text, err := render(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var board struct {
+			Links []struct {
+				Title     string
+				Placement *string
+			}
+			Annotations struct {
+				List []struct {
+					Name      string
+					Placement *string
+				}
+			}
+		}
+		if err := json.Unmarshal(text, &board); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range board.Links {
+			links++
+			if l.Placement != nil {
+				t.Errorf("%s: link %q has placement %q", name, l.Title, *l.Placement)
+			}
+		}
+		for _, a := range board.Annotations.List {
+			if a.Placement != nil {
+				t.Errorf("%s: annotation %q has placement %q", name, a.Name, *a.Placement)
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("there is no link")
+	}
+}

@@ -62,18 +62,17 @@ func throughputTile(name, matcher string) *stat.PanelBuilder {
 		instant(bitsOf("("+from(saturated, metric.UDPThroughput, matcher)+" or "+from(saturated, metric.SearchMaximum, matcher)+")"), "throughput"),
 		instant(bitsOf(from(saturated, metric.UDPOffered, matcher)), "offered"),
 	).Span(6).Decimals(2).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(inColor(colorOf(name))).
 		OverrideByName("offered", props{color(gray)})
 }
 
 // queueTile shows the delay that a full queue adds to all packets on the link.
 func queueTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Queue " + name, "Delay that a full queue adds (median and 95th percentile), the error bound of the median, and the size of the queue. Red above " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + ".", "s",
+		"Queue " + name, "Median of the delay that a full queue adds, its error bound, and the size of the queue; quantiles are in the row Queue. Red above " + inMillis(rules.ThresholdBufferbloatSeconds) + ", the default of " + rules.Bufferbloat.Name + ".", "s",
 		"Not filled, no queue, or no completed run",
 	},
 		instant(from(saturated, metric.QueueDelay, matcher, half), "median"),
-		instant(from(saturated, metric.QueueDelay, matcher, most), "95 %"),
 		instant(from(saturated, metric.QueueDelayBound, matcher, half), "± bound"),
 		instant(from(saturated, metric.QueueSize, matcher), "size"),
 	).Span(6).Decimals(1).

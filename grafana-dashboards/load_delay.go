@@ -17,6 +17,9 @@ func loadedDelayRow(b *boardBuilder) {
 	b.WithPanel(loadedDelayOverTime())
 }
 
+// elapsedUnit keeps fractions of a second short, as the labels of an axis are 40 px apart.
+const elapsedUnit = "suffix:s"
+
 // firstSeconds shows the delay while the queue fills.
 func firstSeconds(name, matcher string) *trend.PanelBuilder {
 	one := func(q, as string) string {
@@ -28,7 +31,7 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 		"First seconds " + name,
 		"One-way delay in the first seconds of the last run: median of each time bin, with elapsed_range also the smallest and the largest. The linear rise is the queue being filled at the difference between offered rate and link rate; where the curve flattens the queue is full and drops packets.",
 		"s", noLoadedDelay,
-	}, axis{label: metric.ElapsedL, column: metric.QuantileL, unit: "s"},
+	}, axis{label: metric.ElapsedL, column: metric.QuantileL, unit: elapsedUnit},
 		one("0", "smallest")+" or "+one("0.5", "median")+" or "+one("1", "largest")).
 		Min(0).PointSize(3).
 		OverrideByName("median", props{color(main)}).

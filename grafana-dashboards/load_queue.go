@@ -26,7 +26,7 @@ func queueRow(b *boardBuilder) {
 | down (reverse) | 815 · 961 · 839 ms | 10479 · 9603 · 10479 kb/s | 1044 · 1133 · 1077 KB |
 
 Queue size = (delay with a full queue - delay without a queue) x bandwidth. The rows imply a delay without a queue of about 80 ms up and 17 ms down.
-`))
+`).Span(24))
 	b.WithPanel(queueDelayLines())
 	b.WithPanel(queueSizeLines())
 	b.WithPanel(runs(plot(text{
@@ -64,7 +64,7 @@ func queueTable() *tablepanel.PanelBuilder {
 		column{title: "rate", query: bitsOf(each(metric.UDPThroughput)), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 95)}},
 		column{title: "full", query: each(metric.QueueFullDelay), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "idle", query: each(metric.QueueIdleDelay), unit: "s", own: props{prop("decimals", 1)}},
-	).Span(14).Thresholds(steps(step{0, green}, step{rules.ThresholdBufferbloatSeconds.Default, red}))
+	).Span(24).Height(5).Thresholds(steps(step{0, green}, step{rules.ThresholdBufferbloatSeconds.Default, red}))
 }
 
 func queueDelayLines() *timeseries.PanelBuilder {

@@ -69,7 +69,7 @@ func throughputElapsed() *trend.PanelBuilder {
 		"Throughput in the last run",
 		"Throughput in each second (or time bin) of the last run, by the kernel timestamps at the receiver. Steps indicate a radio link that changes its coding; a high first second indicates a token bucket.",
 		inBits, noDetail,
-	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: "s"},
+	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: elapsedUnit},
 		"max by (elapsed_seconds, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").
 		Min(0).
 		OverrideByName("forward", props{color(colorOf("forward"))}).

@@ -79,11 +79,22 @@ func render(b *boardBuilder) ([]byte, error) {
 		return nil, err
 	}
 	number(&board)
+	inSight(&board)
 	text, err := json.MarshalIndent(board, "", "  ")
 	if err != nil {
 		return nil, err
 	}
 	return append(text, '\n'), nil
+}
+
+// inSight shows links and annotations above the panels: the SDK's default hides them in a menu, as of Grafana 12.3.
+func inSight(board *boardJSON) {
+	for i := range board.Links {
+		board.Links[i].Placement = nil
+	}
+	for i := range board.Annotations.List {
+		board.Annotations.List[i].Placement = nil
+	}
 }
 
 // number sets the panel ids by position: links to a panel (viewPanel=7) need an id, and the SDK does not set it.

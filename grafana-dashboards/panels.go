@@ -158,6 +158,12 @@ func steps(ss ...step) *dashboard.ThresholdsConfigBuilder {
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(out)
 }
 
+// inColor is the color of every value; the text for no data is gray.
+func inColor(colorName string) *dashboard.ThresholdsConfigBuilder {
+	const lowest = -1e15
+	return steps(step{0, gray}, step{lowest, colorName})
+}
+
 // line draws thresholds as lines, area as colored areas.
 func line() *common.GraphThresholdsStyleConfigBuilder {
 	return common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)

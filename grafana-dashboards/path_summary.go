@@ -14,8 +14,7 @@ import (
 const (
 	noRules = "No recorded series: load deploy/prometheus/rules into Prometheus" + orSlim
 	// orSlim ends the text of an empty panel whose families are absent in profile slim.
-	orSlim = ", or profile slim"
-	// noRating is short: it is shown in a tile.
+	orSlim   = ", or profile slim"
 	noRating = "No valid delay, fewer than 10 packets per window" + orSlim
 	noDelay  = "No valid delay: no reply, a clock is not synchronized (see Clock), or no recording rules"
 )
@@ -36,7 +35,7 @@ func summaryRow(b *boardBuilder) {
 	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
 		"Call quality R, $codec", "Transmission rating factor R of the last window by ITU-T G.107, for codec $codec (selected above) and an adaptive playout buffer. Good from " + plain(voice.Satisfied) + ", bad below " + plain(rules.ThresholdRFactor.Default) + " (G.107 Annex B).", "none",
-		noRating,
+		"No delay, or few packets" + orSlim,
 	}, instant(call(metric.VoiceR), "{{direction}}")).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, gray}, step{0, red}, step{rules.ThresholdRFactor.Default, orange}, step{voice.Satisfied, green})))
@@ -45,11 +44,11 @@ func summaryRow(b *boardBuilder) {
 		"No reply in the last 5 minutes",
 	}, instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.5"`), "p50"), instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.95"`), "p95"),
 		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Decimals(2).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(inColor(green)))
 	stale := rules.ReplyAge().Default(1)
 	b.WithPanel(tile(text{
 		"Last reply", "Time since the last reply. Red above " + amount(stale, "s") + ", the default of " + rules.ResultStale.Name + " at an interval of 1 s.", "s",
-		"No reply so far" + orSlim,
+		"No reply" + orSlim,
 	}, instant("time() - "+of(metric.ProbeLastSuccess), "age")).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{stale, red})))
 	b.WithPanel(factsTile())
@@ -68,10 +67,10 @@ func delayTile(name, matcher string) *stat.PanelBuilder {
 	p50 := windowMedian(matcher)
 	return tile(text{
 		"Delay " + name, "Median of the last window with its error bound, which contains the true median (both clocks and both timestamps, RFC 7679 section 3.7). p95 covers 5 minutes; its limits are recorded as quantile5m_lower and quantile5m_upper.", "s",
-		noDelay,
+		"No valid delay: no reply, or see Clock",
 	}, instant(p50, "p50"), instant(of(metric.DelayErrorBound, matcher)+" and ignoring (quantile_rank) "+p50, "± bound"),
 		instant(rec(rules.DelayQuantiles5m.Name, matcher, `quantile_rank="0.95"`), "p95, 5 min")).Span(6).Decimals(2).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)}))
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(inColor(colorOf(name)))
 }
 
 // clockTile shows the state of the agent's clock.

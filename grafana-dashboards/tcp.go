@@ -44,7 +44,7 @@ func tcpSummaryRow(b *boardBuilder) {
 	bothDirections(b, loadedRTTTile)
 	b.WithPanel(tile(text{
 		"Limited by", "What limited the sender for more than " + amount(tcpstate.MainShare*100, "%") + " of the last run: network (the congestion window or the pacing), receive window, send buffer, application (nothing to send); or no single limit. Linux tcp_info.", "none",
-		noTCPDetail,
+		"No completed run" + orSlim,
 	}, instant(limitOf(), "{{direction}}")).Span(6).
 		TextMode(common.BigValueTextModeValueAndName).
 		Mappings(values(numbers(verdicts()))).Thresholds(steps(step{0, gray})))
@@ -67,7 +67,7 @@ func goodputTile(name, matcher string) *stat.PanelBuilder {
 		instant(bitsOf(from(transferred, metric.TCPThroughput, matcher)), "throughput"),
 		instant(bitsOf(linkRate(matcher)), "link"),
 	).Span(6).Decimals(2).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(inColor(colorOf(name))).
 		OverrideByName("link", props{color(gray)})
 }
 
@@ -85,12 +85,12 @@ func loadedRTTTile(name, matcher string) *stat.PanelBuilder {
 	median, lowest := from(transferred, metric.TCPRTT, matcher, half), from(transferred, metric.TCPRTTMin, matcher)
 	return tile(text{
 		"RTT " + name, "Median of the sender's smoothed round-trip time in the last run, the least, and their quotient less 1: the buffer delay percentage of RFC 6349 section 4.3.", "s",
-		noTCPDetail,
+		"No completed run" + orSlim,
 	},
 		instant(median, "median"), instant(lowest, "least"),
 		instant("sum without (quantile_rank) ("+median+") / "+lowest+" - 1", "buffer delay"),
 	).Span(6).Decimals(1).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(inColor(colorOf(name))).
 		OverrideByName("least", props{color(gray)}).
 		OverrideByName("buffer delay", props{color(gray), prop("unit", "percentunit"), prop("decimals", 0)})
 }

@@ -16,6 +16,8 @@ import (
 
 const (
 	noStamps = slimOr + "no completed run with stamps on this path"
+	// A run has no burst if no consecutive segments of it were stamped. It is short, as noDataDelay.
+	noBursts = slimOr + "no run with bursts of stamped segments"
 	// noDataDelay is short: a curve without points shows it as a legend, which Grafana does not wrap.
 	noDataDelay = slimOr + "no run with stamps and synchronized clocks"
 )
@@ -134,12 +136,12 @@ func dataSamples() *tablepanel.PanelBuilder {
 		"none", noStamps,
 	},
 		column{title: "result", label: metric.ResultL, empty: "no run with stamps", own: props{
-			prop("mappings", sampleWords()), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.minWidth", 160),
+			prop("mappings", sampleWords()), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.width", 160),
 		}},
-		column{title: "forward", query: count(forward), own: props{prop("decimals", 0)}},
-		column{title: "share", query: share(forward), unit: "percentunit", own: props{prop("decimals", 2)}},
-		column{title: "reverse", query: count(reverse), own: props{prop("decimals", 0)}},
-		column{title: "share ", query: share(reverse), unit: "percentunit", own: props{prop("decimals", 2)}},
+		column{title: "forward", query: count(forward), own: props{prop("decimals", 0), prop("custom.minWidth", 80)}},
+		column{title: "share", query: share(forward), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.minWidth", 80)}},
+		column{title: "reverse", query: count(reverse), own: props{prop("decimals", 0), prop("custom.minWidth", 80)}},
+		column{title: "share ", query: share(reverse), unit: "percentunit", own: props{prop("decimals", 2), prop("custom.minWidth", 80)}},
 	).Span(10).Height(9).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("result"))
 }
 
@@ -156,7 +158,7 @@ func ackInterarrival() *trend.PanelBuilder {
 	return curve(text{
 		"ACK inter-arrival",
 		"Share of the times between ACKs that advanced, by length, in bursts of consecutive stamped segments of all runs in the time range; up to " + strconv.FormatFloat(longestBin(), 'g', -1, 64) + " s. A path without queueing of ACKs has one peak, at the time that the slowest link needs for the data of one ACK. A second peak far below it: ACKs were queued and arrived in groups (ACK compression). Corresponds to Halepovic figure 18.",
-		"percentunit", noStamps,
+		"percentunit", noBursts,
 	}, axis{label: "le", column: metric.Direction, unit: "s", log: 10, most: new(longestBin())}, bins{metric.TCPAckInterarrival, transferred, metric.Direction}.shares()).
 		Span(8).Min(0).LineInterpolation(common.LineInterpolationStepBefore).FillOpacity(15).ShowPoints(common.VisibilityModeNever).
 		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color(colorOf("reverse"))})
@@ -172,7 +174,7 @@ func compressedAcks() *timeseries.PanelBuilder {
 	return colored(runs(counted(text{
 		"Compressed ACKs, run by run",
 		"Share of the pairs of ACKs in each run's bursts that arrived in less than 0.75 of the time between the arrivals of their bytes at the receiver: they waited in a queue of the other direction (Mogul 1992; Halepovic section 5.3). Many of them make the sender send in bursts.",
-		"percentunit", noStamps + " in this time range",
+		"percentunit", noBursts + " in this time range",
 	}, leastRatio, ranged(fresh(transferred, from(transferred, metric.TCPAckCompressed)), "{{direction}}"))).
 		Span(6).Height(9).Thresholds(steps(step{0, "transparent"})), "")
 }

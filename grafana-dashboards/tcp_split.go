@@ -53,7 +53,7 @@ func splitOverTime() *statetimeline.PanelBuilder {
 		"Whether a device on the path terminates the connections of each direction (a transparent proxy): yes, no, or cannot tell with the reason, of the last run, shown until the next one. " + rules.SplitTCPChanged.Name + " fires when it changes.",
 		"none", noSplit,
 	}, ranged("("+splitState()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).
-		Span(10).Height(7).ShowValue(common.VisibilityModeAuto).
+		Span(8).Height(7).ShowValue(common.VisibilityModeAuto).
 		Mappings(values(words)).Thresholds(steps(step{0, gray})).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
@@ -72,16 +72,16 @@ func splitEvidence() *tablepanel.PanelBuilder {
 	},
 		column{title: "direction", label: metric.Direction, empty: "no run with stamps"},
 		column{title: "split", query: splitState(), own: props{
-			prop("unit", "none"), prop("decimals", 0), prop("mappings", []any{values(splitWords(gray))[0], noNumber()}), prop("custom.minWidth", 160),
+			prop("unit", "none"), prop("decimals", 0), prop("mappings", []any{values(splitWords(gray))[0], noNumber()}), prop("custom.width", 160),
 			prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 		}},
 		// Without an early ACK the column has dashes.
 		column{title: "early ACK by", query: each(metric.TCPSplitLead) + " or NaN * " + least, unit: "s", own: props{prop("custom.minWidth", 100)}},
 		column{title: "handshake", query: each(metric.TCPConnect), unit: "s"},
-		column{title: "least TCP RTT", query: least, unit: "s", own: props{prop("custom.minWidth", 110)}},
-		column{title: "UDP round trip", query: udp, unit: "s", own: props{prop("custom.minWidth", 110)}},
-		column{title: "TCP less UDP", query: least + " - (" + udp + ")", unit: "s", own: props{prop("custom.minWidth", 110)}},
-	).Span(14).Height(7).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("direction"))
+		column{title: "least TCP RTT", query: least, unit: "s", own: props{prop("custom.minWidth", 105)}},
+		column{title: "UDP RTT", query: udp, unit: "s", own: props{prop("custom.minWidth", 105)}},
+		column{title: "TCP less UDP", query: least + " - (" + udp + ")", unit: "s", own: props{prop("custom.minWidth", 105)}},
+	).Span(16).Height(7).Decimals(1).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("direction"))
 }
 
 // splitAnnotation marks the runs whose verdict differs from the last one before: the series exists in one evaluation after a change.

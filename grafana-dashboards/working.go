@@ -31,7 +31,7 @@ func workingRow(b *boardBuilder, base string) {
 	b.WithPanel(workingTable(base))
 	bothDirections(b, func(name, matcher string) *timeseries.PanelBuilder { return workingDelay(name, base, matcher) })
 	b.WithPanel(idleAndLoaded(text{
-		"R of a call during the load, run by run",
+		"R of a call, run by run",
 		"Transmission rating R (G.107, codec G.711) of a call in each direction while its direction was loaded, and before the load (dotted). The line is at " + plain(rules.ThresholdRFactor.Default) + ": many users are dissatisfied below it (Annex B).",
 		"none", noWorkingDelay + " in this time range",
 	}, base, metric.WorkingR).Span(6).Min(0).Max(100).
