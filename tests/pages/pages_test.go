@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"oneway.example/tests/await"
+	"oneway.example/tests/browser"
 )
 
 // TestPagesAreReadableAtAnyWidth looks at all pages of agents with thirty paths, one, none and a thousand.
@@ -18,7 +19,7 @@ func TestPagesAreReadableAtAnyWidth(t *testing.T) {
 	if err := os.MkdirAll(pictures, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b := newBrowser(t)
+	b := browser.New(t, limit)
 	s, ids := thirty(t)
 	one, none, many := newSite(t), newSite(t), newSite(t)
 	none.serve(t, "")
@@ -32,7 +33,7 @@ func TestPagesAreReadableAtAnyWidth(t *testing.T) {
 		fmt.Fprintf(&thousand, "  - {name: site-%d, peer: %q, probes: [{type: stamp, profile: slim, loss_timeout: 500ms}]}\n", i, peer)
 	}
 	many.serve(t, "paths:\n"+thousand.String())
-	b.visit(t, "none", none.url, "390-light", "1280-light")
+	visit(t, b, "none", none.url, "390-light", "1280-light")
 	// The address that does not resolve has no state as long as this host's resolver waits.
 	await.That(t, "the states of the paths are decided", func() bool {
 		page := get(t, s.url+"/")
@@ -44,15 +45,15 @@ func TestPagesAreReadableAtAnyWidth(t *testing.T) {
 			t.Errorf("%d values of %s, want one in each direction", n, quantity)
 		}
 	}
-	b.visit(t, "thirty", s.url)
-	b.visit(t, "runs", s.url+"/runs", "390-dark", "1280-light", "1920-dark")
-	b.visit(t, "runs-filtered", s.url+"/runs?kind=message&page=2", "390-light", "1280-dark")
+	visit(t, b, "thirty", s.url)
+	visit(t, b, "runs", s.url+"/runs", "390-dark", "1280-light", "1920-dark")
+	visit(t, b, "runs-filtered", s.url+"/runs?kind=message&page=2", "390-light", "1280-dark")
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
-		b.visit(t, "run-"+kind, s.url+"/runs/"+ids[kind]+"/view", "390-light", "1280-dark")
+		visit(t, b, "run-"+kind, s.url+"/runs/"+ids[kind]+"/view", "390-light", "1280-dark")
 	}
-	b.visit(t, "runbook", s.url+"/runbooks/OnewayProbeFailing", "390-dark", "1280-light")
-	b.visit(t, "one", one.url, "1280-light")
-	b.visit(t, "many", many.url, "1280-light")
+	visit(t, b, "runbook", s.url+"/runbooks/OnewayProbeFailing", "390-dark", "1280-light")
+	visit(t, b, "one", one.url, "1280-light")
+	visit(t, b, "many", many.url, "1280-light")
 }
 
 func get(t *testing.T, url string) string {

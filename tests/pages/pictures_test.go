@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"oneway.example/exporter/probe/report"
+	"oneway.example/tests/browser"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/loadsite"
 )
@@ -60,11 +61,11 @@ func TestPictures(t *testing.T) {
 	server := httptest.NewServer(proxy)
 	t.Cleanup(server.Close)
 	time.Sleep(25 * time.Second) // the windows of the probes fill
-	b := newBrowser(t)
-	do(t, b, chromedp.EmulateViewport(1240, 1000))
+	b := browser.New(t, limit)
+	browser.Do(t, b, chromedp.EmulateViewport(1240, 1000))
 	for name, path := range map[string]string{"status": "/", "run": "/runs/" + ids[0] + "/view"} {
-		do(t, b, chromedp.Navigate(server.URL+path))
-		if err := os.WriteFile("../../exporter/doc/pictures/"+name+".png", smaller(t, do(t, b, chromedp.CaptureScreenshot())), 0o644); err != nil {
+		browser.Do(t, b, chromedp.Navigate(server.URL+path))
+		if err := os.WriteFile("../../exporter/doc/pictures/"+name+".png", smaller(t, browser.Do(t, b, chromedp.CaptureScreenshot())), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
