@@ -57,7 +57,8 @@ func (s *stack) startGrafana(ctx context.Context) error {
 		"GF_PATHS_PROVISIONING="+filepath.Join(dir, "provisioning"),
 		"GF_AUTH_ANONYMOUS_ENABLED=true", "GF_AUTH_ANONYMOUS_ORG_ROLE=Viewer",
 		"GF_ANALYTICS_REPORTING_ENABLED=false", "GF_ANALYTICS_CHECK_FOR_UPDATES=false", "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES=false",
-		"GF_PLUGINS_PREINSTALL_DISABLED=true", "GF_NEWS_NEWS_FEED_ENABLED=false")
+		"GF_PLUGINS_PREINSTALL_DISABLED=true", "GF_PLUGINS_PLUGIN_ADMIN_ENABLED=false", "GF_NEWS_NEWS_FEED_ENABLED=false",
+		"GF_SECURITY_DISABLE_GRAVATAR=true", "GF_SNAPSHOTS_EXTERNAL_ENABLED=false")
 	step("starting Grafana of GRAFANA_HOME with grafana-dashboards/dashboards")
 	if err := s.start("grafana", cmd); err != nil {
 		return err

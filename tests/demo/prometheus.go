@@ -5,18 +5,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
 
+	"oneway.example/exporter/core/rules"
 	"oneway.example/tests/expr"
 )
 
@@ -31,7 +34,7 @@ scrape_configs:
 
 // startPrometheus runs Debian's Prometheus with oneway's rules.
 func (s *stack) startPrometheus(ctx context.Context) error {
-	rules, err := filepath.Abs("deploy/prometheus/rules")
+	ruleDir, err := s.copyRules()
 	if err != nil {
 		return err
 	}
@@ -40,7 +43,7 @@ func (s *stack) startPrometheus(ctx context.Context) error {
 		fmt.Fprintf(&targets, "      - targets: [%q]\n        labels: {instance: %s}\n", strings.TrimPrefix(s.agents[name], "http://"), name)
 	}
 	config := filepath.Join(s.dir, "prometheus.yml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, scrapeEvery, rules, targets.String()), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, scrapeEvery, ruleDir, targets.String()), 0o644); err != nil {
 		return err
 	}
 	data := filepath.Join(s.dir, "prometheus-data")
@@ -61,6 +64,32 @@ func (s *stack) startPrometheus(ctx context.Context) error {
 		return err
 	}
 	return s.untilReady(ctx, s.prometheus+"/-/ready", "Prometheus")
+}
+
+// copyRules copies the rules into the demo's directory, with the addresses of the agents' runbooks: the label instance is a name
+// here, and no address.
+func (s *stack) copyRules() (dir string, err error) {
+	dir = filepath.Join(s.dir, "rules")
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(dir, os.DirFS("deploy/prometheus/rules")); err != nil {
+		return "", err
+	}
+	var each []string
+	for _, name := range slices.Sorted(maps.Keys(s.agents)) {
+		each = append(each, fmt.Sprintf(`label_replace(group by (instance) (up{job="oneway",instance=%q} == 1), "url", "%s/runbooks", "", "")`, name, s.agents[name]))
+	}
+	file := filepath.Join(dir, "oneway-thresholds.yml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	general := rules.RunbooksURL.Expr
+	if strings.Count(string(text), general) != 1 {
+		return "", fmt.Errorf("%s does not have the rule of runbooks: %s", file, general)
+	}
+	return dir, os.WriteFile(file, []byte(strings.Replace(string(text), general, strings.Join(each, " or "), 1)), 0o644)
 }
 
 // freeAddress finds an unused port of the loopback interface.
