@@ -122,6 +122,11 @@ seeds: ## tests with random numbers, with random seeds, for DURATION (10m); prin
 links: ## load tests of simulated links of every kind: a table of the truth and the results (ONEWAY_TRACES=DIR adds recorded ones in mahimahi's format)
 	$(GO) test -count=1 -v -run 'TestLoadTestsFind' ./tests/links
 
+.PHONY: simulate-history
+simulate-history: ## coverage and false verdicts of `oneway trends` and `oneway compare` over 1,000 made histories, two seeds: writes exporter/estimate/history/testdata/simulation.txt
+	rm -f exporter/estimate/history/testdata/simulation.txt
+	for seed in 1 2; do ONEWAY_SEED=$$seed $(GO) test -count=1 -timeout 2h ./exporter/estimate/history -args -histories=1000 -results=testdata/simulation.txt || exit; done
+
 .PHONY: demo
 demo: ## emulated WiBro link, two agents, Prometheus, a table, kept in build/demo (PROFILE=file, DEMO_EXIT=1)
 	@tests/deps.sh demo

@@ -1,0 +1,106 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"oneway.example/tests/testseed"
+)
+
+// steady is a history of two months with little noise.
+var steady = generator{days: 60, level: 20, hourSD: 0.03, hourRho: 0.5, daySD: 0.015, dayRho: 0.3, outlier: 0.01, gaps: 0.02, effect: busyHours}
+
+func TestStepOfTenPercentIsDatedWithinSixHours(t *testing.T) {
+	seed, n := testseed.Of(t), *histories
+	dated, found, one := 0, 0, 0
+	for i := range n {
+		rng := rand.New(rand.NewPCG(seed, uint64(6e6+i)))
+		m := steady
+		m.step, m.stepAt = 0.1, 24*12+rng.IntN(24*36)
+		all := Changes(m.samples(rng))
+		if len(all) == 1 {
+			one++
+		}
+		at := monday.Add(time.Duration(m.stepAt) * time.Hour)
+		for _, c := range all {
+			if off := c.Time.Sub(at).Abs(); off <= 6*time.Hour {
+				dated++
+			}
+			if relative, ok := c.Relative(); c.Time.Sub(at).Abs() <= 3*24*time.Hour && ok && math.Abs(relative-0.1) < 0.04 {
+				found++
+			}
+		}
+	}
+	text := fmt.Sprintf("found %d, within 6 h %d, no other one in %d of %d\n", found, dated, one, n)
+	record(t, fmt.Sprintf("Step of 10 %%, 60 days, seed %d", seed), text)
+	if least := (0.95 - tolerance(0.95, n)) * float64(n); float64(dated) < least || float64(found) < least || float64(one) < least {
+		t.Error(text)
+	}
+}
+
+func TestQuietHistoriesHaveNoChange(t *testing.T) {
+	seed, n := testseed.Of(t), *histories
+	for _, days := range []int{28, 90} {
+		m := scenarios()["quiet, 28 days"]
+		m.days, m.dayRho = days, 0.5
+		wrong := 0
+		for i := range n {
+			if len(Changes(m.samples(rand.New(rand.NewPCG(seed, uint64(7e6+i)))))) > 0 {
+				wrong++
+			}
+		}
+		record(t, fmt.Sprintf("Changes of %d quiet days, seed %d", days, seed), fmt.Sprintf("in %d of %d\n", wrong, n))
+		if float64(wrong) > (0.05+tolerance(0.05, n))*float64(n) {
+			t.Errorf("%d days: a change in %d of %d", days, wrong, n)
+		}
+	}
+}
+
+func TestSeveralStepsAreAllFoundAndNoMoreThanFive(t *testing.T) {
+	m := steady
+	m.days = 240
+	s := m.samples(rand.New(rand.NewPCG(testseed.Of(t), 8e6)))
+	for i := range s {
+		s[i].Value += 4 * float64((s[i].Day-s[0].Day)/30%2) // seven steps
+	}
+	if all := Changes(s); len(all) != MostChanges {
+		t.Errorf("%d changes: %+v", len(all), all)
+	}
+	for i := range s {
+		s[i].Value -= 4 * float64((s[i].Day-s[0].Day)/30%2)
+		if day := s[i].Day - s[0].Day; day >= 80 && day < 160 {
+			s[i].Value += 4
+		}
+	}
+	all := Changes(s)
+	if len(all) != 2 || all[0].After < all[0].Before || all[1].After > all[1].Before || DayOf(all[0].Time)-s[0].Day != 80 || DayOf(all[1].Time)-s[0].Day != 160 {
+		t.Errorf("%+v", all)
+	}
+	if again := Changes(nil); again != nil {
+		t.Errorf("of nothing: %+v", again)
+	}
+}
+
+// A clock fault makes the bound wide: the step may be the clocks'.
+func TestStepWithinTheErrorBoundsIsMarked(t *testing.T) {
+	m := steady
+	m.step, m.stepAt = 0.1, 24*30
+	s := m.samples(rand.New(rand.NewPCG(testseed.Of(t), 9e6)))
+	for i := range s {
+		if s[i].Bound = 0.1; s[i].Time.Sub(monday) >= 30*24*time.Hour {
+			s[i].Bound = 5
+		}
+	}
+	if all := Changes(s); len(all) != 1 || !all[0].WithinBound {
+		t.Errorf("%+v", all)
+	}
+	for i := range s {
+		s[i].Bound = 0.1
+	}
+	if all := Changes(s); len(all) != 1 || all[0].WithinBound {
+		t.Errorf("%+v", all)
+	}
+}

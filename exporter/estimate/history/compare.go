@@ -1,0 +1,129 @@
+package history
+
+import (
+	"math"
+	"slices"
+
+	"oneway.example/exporter/estimate/orderstat"
+)
+
+// Better says which of two values is better.
+type Better uint8
+
+// Lower is for delay, Higher for throughput and R.
+const (
+	Lower Better = iota
+	Higher
+)
+
+// Comparison is condition A against condition B.
+type Comparison struct {
+	A, B             Counts
+	MedianA, MedianB float64
+	// Difference is the Hodges-Lehmann difference A - B of the medians. Relative is that over B, of logarithms where all values are above
+	// 0; false: the median of B is not above 0. Both include the error bounds, of either condition in its worst direction.
+	Difference    Estimate
+	Relative      Estimate
+	RelativeKnown bool
+	// Bound is the part of the half-width of Relative that comes from error bounds.
+	Bound float64
+	// BetterA is the probability that a value of A is better than one of B; equal ones count half. With Pairs, in the same hour.
+	BetterA Estimate
+	// Pairs is the number of hours that both have, by which they are compared; 0: by all values of both.
+	Pairs int
+	// P is the two-sided probability of a difference at least as large without any effect, without error bounds.
+	P       float64
+	Verdict Verdict
+}
+
+// fewestPairs, and the share of the smaller condition's hours that both must have, for a comparison hour by hour.
+const fewestPairs, pairedShare = 10, 0.8
+
+// Compare compares two conditions; false without a value in either.
+//
+// The interval of the difference is where the share of pairs below it is one half within Student's t times its standard error, which is
+// estimated from the placement values of each day (DeLong 1988, Obuchowski 1997, with days as clusters): the inversion of the
+// Mann-Whitney test, or with pairs the signed-rank test.
+func Compare(a, b []Sample, better Better, o Options) (Comparison, bool) {
+	a, b = finite(a), finite(b)
+	if len(a) == 0 || len(b) == 0 {
+		return Comparison{}, false
+	}
+	c := Comparison{A: count(a), B: count(b), MedianA: medianOf(a), MedianB: medianOf(b)}
+	comparable, atZero := makeContrast(a, b, &c)
+	t := comparable.test()
+	half := t.half(1 - Level)
+	if c.BetterA = atZero.logit(); better == Higher {
+		c.BetterA = Estimate{1 - c.BetterA.Value, 1 - c.BetterA.High, 1 - c.BetterA.Low}
+	}
+	c.P = tail((comparable.shareBelow(0)-0.5)/t.deviation, t.df)
+	if t.deviation == 0 {
+		c.P = 1
+	}
+	c.Difference = comparable.interval(half)
+	strict := t.half((1 - Level) / float64(max(1, o.Comparisons)))
+	c.conclude(a, b, comparable, half, strict, t.df, o)
+	return c, true
+}
+
+// conclude computes the relative difference and the verdict.
+func (c *Comparison) conclude(a, b []Sample, linear contrast, half, strict, df float64, o Options) {
+	days := count(slices.Concat(a, b)).Days
+	var relative, limits Estimate
+	if positive(a) && positive(b) {
+		logs := linear.logarithms()
+		relative, limits = ratios(logs.interval(half)), ratios(logs.interval(strict))
+		c.Bound = max(relative.Value-ratios(logs.shift(-1).interval(0)).Value, ratios(logs.shift(1).interval(0)).Value-relative.Value)
+	} else if c.MedianB > 0 {
+		relative, limits = c.Difference.scaled(1/c.MedianB), linear.interval(strict).scaled(1/c.MedianB)
+		c.Bound = (linear.shift(1).interval(0).Value - c.Difference.Value) / c.MedianB
+	} else {
+		c.Verdict = Verdict{Outcome: Unknown, Reason: NoRelative}
+		return
+	}
+	c.Relative, c.RelativeKnown = relative, true
+	if tied(a, b) {
+		c.Verdict = Verdict{Outcome: Unknown, Reason: Tied}
+		return
+	}
+	c.Verdict = judge(relative, limits, c.Bound, df, days, o.margin())
+}
+
+// ratios are relative differences from differences of logarithms.
+func ratios(e Estimate) Estimate {
+	return Estimate{math.Expm1(e.Value), math.Expm1(e.Low), math.Expm1(e.High)}
+}
+
+// positive: all values are above 0 whatever their errors.
+func positive(samples []Sample) bool {
+	for _, s := range samples {
+		if s.Value-s.Bound <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// tied: more than half of all values are equal.
+func tied(a, b []Sample) bool {
+	number := map[float64]int{}
+	for _, all := range [2][]Sample{a, b} {
+		for _, s := range all {
+			if number[s.Value]++; 2*number[s.Value] > len(a)+len(b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func medianOf(samples []Sample) float64 { return orderstat.Median(sortedValues(samples, 0)) }
+
+// sortedValues are the values plus so many times their error bound, ascending.
+func sortedValues(samples []Sample, bounds float64) []float64 {
+	values := make([]float64, len(samples))
+	for i, s := range samples {
+		values[i] = s.Value + bounds*s.Bound
+	}
+	return orderstat.Sorted(values)
+}

@@ -1,0 +1,145 @@
+package history
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Variance of a sum over days that are alike from day to day.
+//
+// A statistic is, to first order, its value plus the sum of scores of its samples (Hampel's influence function). The scores of a day
+// are added (a day is a block; the estimator of clustered data). Days are taken for an autoregressive process of first order: the
+// variance of their sum is the variance of independent days, times
+//
+//	1/n sum over all pairs of days of rho^|distance|
+//
+// where rho is the correlation of neighboring days, corrected for its bias (Kendall 1954: -(1 + 3 rho)/n; with a trend removed
+// -(2 + 4 rho)/n). Other shapes of autocorrelation count by the estimator with Bartlett's weights (Newey and West 1987), if
+// it is larger.
+
+// dayScores are sums of scores by day, ascending in day; the mean of v is 0.
+type dayScores struct {
+	day []int
+	v   []float64
+}
+
+// byDay returns the sums of a map.
+func byDay(sums map[int]float64) dayScores {
+	s := dayScores{day: slices.Sorted(maps.Keys(sums))}
+	for _, d := range s.day {
+		s.v = append(s.v, sums[d])
+	}
+	return s
+}
+
+// neighbors has the sums of products of days and of neighboring days.
+type neighbors struct {
+	squares, products float64
+	days, pairs       int
+}
+
+func (m *neighbors) add(s dayScores) {
+	for i, v := range s.v {
+		m.squares += v * v
+		m.days++
+		if i > 0 && s.day[i]-s.day[i-1] == 1 {
+			m.products += v * s.v[i-1]
+			m.pairs++
+		}
+	}
+}
+
+// mostCorrelated is the largest correlation of neighboring days that is told from a trend.
+const mostCorrelated = 0.95
+
+// expected is the correlation of neighboring days that is assumed before there is data, and its weight in pairs of days: a few days know their
+// correlation badly, and one that is estimated too low makes intervals too narrow.
+const expected, expectedPairs = 0.4, 12.0
+
+// rho is the correlation of neighboring days of so many series, from each of them so many parameters were removed (mean, trend); 0 and
+// above.
+func (m *neighbors) rho(series, parameters int) float64 {
+	if m.pairs == 0 || m.squares == 0 {
+		return expected
+	}
+	r := m.products / float64(m.pairs) / (m.squares / float64(m.days))
+	p := float64(parameters)
+	n := float64(m.days) / float64(series)
+	r += (p + (2+p)*max(r, 0)) / n
+	r = (r*float64(m.pairs) + expected*expectedPairs) / (float64(m.pairs) + expectedPairs)
+	return min(max(r, 0), mostCorrelated)
+}
+
+// inflation is the factor by which correlation between days increases the variance of the weighted sum; at least 1.
+func inflation(day []int, weight func(i int) float64, rho float64) float64 {
+	if rho == 0 {
+		return 1
+	}
+	sum, squares, carried := 0.0, 0.0, 0.0
+	for i := range day {
+		w := weight(i)
+		if i > 0 {
+			carried *= math.Pow(rho, float64(day[i]-day[i-1]))
+		}
+		sum += w*w + 2*w*carried
+		squares += w * w
+		carried += w
+	}
+	if squares == 0 {
+		return 1
+	}
+	return max(1, sum/squares)
+}
+
+func evenly(int) float64 { return 1 }
+
+// longRun is the variance of the sum of scores whose mean was removed, and the degrees of freedom of that variance.
+func longRun(s dayScores) (variance, df float64) {
+	var m neighbors
+	m.add(s)
+	if m.days < 2 {
+		return math.Inf(1), 1
+	}
+	n := float64(m.days)
+	factor := max(inflation(s.day, evenly, m.rho(1, 1)), bartlett(s))
+	factor = min(factor, n/2)
+	return m.squares * n / (n - factor) * factor, max(1, n/factor-1)
+}
+
+// fewestBartlett is the number of days from which Bartlett's estimator is not mostly chance.
+const fewestBartlett = 30
+
+// bartlett is the factor of Newey and West, with the lag of Andrews' rule of thumb; at least 1.
+func bartlett(s dayScores) float64 {
+	n := len(s.day)
+	lags := int(math.Ceil(1.3 * math.Cbrt(float64(n))))
+	squares := 0.0
+	for _, v := range s.v {
+		squares += v * v
+	}
+	if squares == 0 || n < fewestBartlett {
+		return 1
+	}
+	sum := squares
+	for i := range s.day {
+		for j := i + 1; j < n; j++ {
+			lag := s.day[j] - s.day[i]
+			if lag > lags {
+				break
+			}
+			sum += 2 * (1 - float64(lag)/float64(lags+1)) * s.v[i] * s.v[j]
+		}
+	}
+	return max(1, sum/squares)
+}
+
+// sortByTime sorts samples.
+func sortByTime(samples []Sample) {
+	if !slices.IsSortedFunc(samples, earlier) {
+		slices.SortStableFunc(samples, earlier)
+	}
+}
+
+func earlier(a, b Sample) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Day, b.Day)) }
