@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/serve/promapi"
 	"oneway.example/exporter/serve/slareport"
 )
 
@@ -38,7 +39,7 @@ func minutes(all []constant, n int) func(io.Writer) {
 	}
 }
 
-func reportOf(t *testing.T, s *slareport.Server, to time.Time) slareport.Row {
+func reportOf(t *testing.T, s *promapi.Server, to time.Time) slareport.Row {
 	t.Helper()
 	rows, err := slareport.Make(t.Context(), s, slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape}, to)
 	if err != nil || len(rows) != 1 {

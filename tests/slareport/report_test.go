@@ -18,23 +18,24 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/serve/promapi"
 	"oneway.example/exporter/serve/slareport"
 	"oneway.example/tests/promserver"
 )
 
 // serve runs a Prometheus with the history.
-func serve(t *testing.T, all []minute) *slareport.Server {
+func serve(t *testing.T, all []minute) *promapi.Server {
 	t.Helper()
 	return serveText(t, func(w io.Writer) { openMetrics(w, all) })
 }
 
 // serveText runs a Prometheus with the samples of OpenMetrics text.
-func serveText(t *testing.T, text func(io.Writer)) *slareport.Server {
+func serveText(t *testing.T, text func(io.Writer)) *promapi.Server {
 	t.Helper()
 	program, data := promserver.Debian(t), filepath.Join(t.TempDir(), "data")
 	store(t, data, text)
 	s := promserver.Start(t, promserver.Options{Program: program, Data: data, Args: []string{"--storage.tsdb.retention.time=100y"}})
-	return &slareport.Server{URL: s.URL}
+	return &promapi.Server{URL: s.URL}
 }
 
 // exact are the figures of a period by the history.
@@ -178,17 +179,17 @@ func TestReportSaysWhyThereIsNone(t *testing.T) {
 	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 0, 0, 0, 0, zone) }
 	now := day(time.December, 1)
 	for name, c := range map[string]struct {
-		change func(*slareport.Options, *slareport.Server)
+		change func(*slareport.Options, *promapi.Server)
 		want   string
 	}{
-		"no such path": {func(o *slareport.Options, _ *slareport.Server) { o.Path = "berlim" }, `has no path "berlim"`},
-		"no data":      {func(o *slareport.Options, _ *slareport.Server) { o.From, o.To = day(time.June, 1), day(time.July, 1) }, "retention"},
-		"future": {func(o *slareport.Options, _ *slareport.Server) {
+		"no such path": {func(o *slareport.Options, _ *promapi.Server) { o.Path = "berlim" }, `has no path "berlim"`},
+		"no data":      {func(o *slareport.Options, _ *promapi.Server) { o.From, o.To = day(time.June, 1), day(time.July, 1) }, "retention"},
+		"future": {func(o *slareport.Options, _ *promapi.Server) {
 			o.From, o.To = day(time.December, 2), day(time.December, 3)
 		}, "in the future"},
-		"not reached":   {func(_ *slareport.Options, s *slareport.Server) { s.URL = "http://127.0.0.1:1" }, "connection refused; --prometheus.url"},
-		"not its API":   {func(_ *slareport.Options, s *slareport.Server) { s.URL += "/graph" }, "not from a Prometheus server"},
-		"another probe": {func(o *slareport.Options, _ *slareport.Server) { o.Probe = "other" }, "with the given probe"},
+		"not reached":   {func(_ *slareport.Options, s *promapi.Server) { s.URL = "http://127.0.0.1:1" }, "connection refused; --prometheus.url"},
+		"not its API":   {func(_ *slareport.Options, s *promapi.Server) { s.URL += "/graph" }, "not from a Prometheus server"},
+		"another probe": {func(o *slareport.Options, _ *promapi.Server) { o.Probe = "other" }, "with the given probe"},
 	} {
 		o, server := slareport.Options{Path: path, From: day(time.October, 20), To: day(time.October, 30), By: slareport.Day, Interval: scrape}, *s
 		c.change(&o, &server)

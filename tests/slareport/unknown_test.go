@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"oneway.example/exporter/serve/promapi"
 	"oneway.example/exporter/serve/slareport"
 )
 
@@ -37,7 +38,7 @@ func known(w io.Writer, up, delays func(minute int) int) {
 }
 
 // upper fails unless the upper limits of p95 forward of the rows are these.
-func upper(t *testing.T, s *slareport.Server, by slareport.By, want ...float64) {
+func upper(t *testing.T, s *promapi.Server, by slareport.By, want ...float64) {
 	t.Helper()
 	rows, err := slareport.Make(t.Context(), s, slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 2), By: by, Interval: scrape}, begin().AddDate(0, 1, 0))
 	if err != nil || len(rows) != len(want) {

@@ -4,11 +4,9 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/serve/slareport"
@@ -48,7 +45,7 @@ type reportFlags struct {
 	path, probe, instance, from, to, by, zone string
 	all, withLoadTests                        bool
 	interval                                  time.Duration
-	url, basic, bearer                        string
+	server                                    prometheusFlags
 }
 
 // Limits of --interval.
@@ -67,9 +64,7 @@ func reportCommand(app *kingpin.Application) {
 	cmd.Flag("interval", fmt.Sprintf("Interval of availability, %s to %s; at least the scrape interval.", option.String(leastInterval), option.String(mostInterval))).Default("1m").DurationVar(&f.interval)
 	cmd.Flag("probe", "Light probe of the path, if it has several.").PlaceHolder("NAME").StringVar(&f.probe)
 	cmd.Flag("instance", "Agent that measures the path, by its label instance, if several do.").PlaceHolder("NAME").StringVar(&f.instance)
-	cmd.Flag("prometheus.url", "Address of Prometheus, or of a compatible server, with its path prefix.").Default("http://127.0.0.1:9090").StringVar(&f.url)
-	cmd.Flag("prometheus.basic-auth-file", "File with user:password for Prometheus.").PlaceHolder("FILE").StringVar(&f.basic)
-	cmd.Flag("prometheus.bearer-file", "File with a bearer token for Prometheus.").PlaceHolder("FILE").StringVar(&f.bearer)
+	f.server.register(cmd, "http://127.0.0.1:9090")
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, time.Now()) }))
 }
 
@@ -81,14 +76,11 @@ func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 	if err != nil {
 		return usageError{err}
 	}
-	if at, err := url.Parse(f.url); err != nil || at.Host == "" {
-		return usageError{fmt.Errorf("--prometheus.url is %q; it must begin with http:// or https://, such as http://127.0.0.1:9090", f.url)}
-	}
-	s := &slareport.Server{URL: f.url}
-	if s.Authorization, err = f.authorization(); err != nil {
+	server, err := f.server.connect()
+	if err != nil {
 		return err
 	}
-	rows, err := slareport.Make(ctx, s, o, now)
+	rows, err := slareport.Make(ctx, server, o, now)
 	if unknown, ok := errors.AsType[*slareport.PathError](err); ok && len(unknown.Known) > 0 {
 		return f.suggest(unknown)
 	}
@@ -141,28 +133,4 @@ func (f *reportFlags) options(now time.Time) (o slareport.Options, err error) {
 		return o, fmt.Errorf("--from is %s; it must be before --to, %s", o.From.Format(time.RFC3339), o.To.Format(time.RFC3339))
 	}
 	return o, nil
-}
-
-// authorization is the header of the requests.
-func (f *reportFlags) authorization() (string, error) {
-	if f.basic != "" && f.bearer != "" {
-		return "", usageError{errors.New("--prometheus.basic-auth-file and --prometheus.bearer-file exclude each other")}
-	}
-	for _, c := range []struct {
-		flag, file string
-		header     func([]byte) string
-	}{
-		{"basic-auth", f.basic, func(text []byte) string { return "Basic " + base64.StdEncoding.EncodeToString(text) }},
-		{"bearer", f.bearer, func(text []byte) string { return "Bearer " + string(text) }},
-	} {
-		if c.file == "" {
-			continue
-		}
-		text, err := keyfile.Read(c.file)
-		if err != nil {
-			return "", fmt.Errorf("--prometheus.%s-file: %w", c.flag, err)
-		}
-		return c.header([]byte(strings.TrimSpace(string(text)))), nil
-	}
-	return "", nil
 }

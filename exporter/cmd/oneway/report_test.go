@@ -29,14 +29,14 @@ func TestReportSuggestsAPathAndSendsItsCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, time.November, 3, 0, 0, 0, 0, time.UTC)
-	f := &reportFlags{path: "berlim", by: "month", zone: "UTC", interval: time.Minute, url: server.URL, basic: secret}
+	f := &reportFlags{path: "berlim", by: "month", zone: "UTC", interval: time.Minute, server: prometheusFlags{url: server.URL, basic: secret}}
 	if err := f.run(t.Context(), &bytes.Buffer{}, now); err == nil || !strings.Contains(err.Error(), `has no path "berlim"; did you mean "berlin"?`) {
 		t.Error(err)
 	}
 	if authorization != "Basic bWU6d29yZA==" {
 		t.Errorf("authorization %q", authorization)
 	}
-	f.path, f.basic, f.bearer = "munich", "", secret
+	f.path, f.server.basic, f.server.bearer = "munich", "", secret
 	if err := f.run(t.Context(), &bytes.Buffer{}, now); err == nil || !strings.Contains(err.Error(), "it has berlin, hamburg") {
 		t.Error(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"oneway.example/exporter/serve/promapi"
 )
 
 // pipes is a net.Listener without ports: thousands of reports a second would use all of them.
@@ -52,7 +54,7 @@ func FuzzReply(f *testing.F) {
 	from := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, first, second string) {
 		labels, others = first, second
-		server := &Server{URL: "http://prometheus.example"}
+		server := &promapi.Server{URL: "http://prometheus.example"}
 		_, err := Make(t.Context(), server, Options{Path: "a", From: from, To: from.AddDate(0, 0, 1), By: Day, Interval: time.Minute}, from.AddDate(0, 1, 0))
 		if err != nil && strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
 			t.Errorf("control characters in %q", err)

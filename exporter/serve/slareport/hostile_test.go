@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/serve/promapi"
 )
 
 // hostile asks a server for a report, and returns the error.
 func hostile(t *testing.T, url string) error {
 	t.Helper()
 	from := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
-	s := &Server{URL: url, Authorization: "Bearer secretword"}
+	s := &promapi.Server{URL: url, Authorization: "Bearer secretword"}
 	_, err := Make(t.Context(), s, Options{Path: "a", From: from, To: from.AddDate(0, 0, 1), By: Day, Interval: time.Minute}, from.AddDate(0, 1, 0))
 	return err
 }
@@ -40,7 +41,7 @@ func TestReplyWithoutEndIsAnError(t *testing.T) {
 	var sent atomic.Int64
 	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		spaces := []byte(strings.Repeat(" ", 1<<20))
-		for ; sent.Load() < 4*maxReplyBytes; sent.Add(int64(len(spaces))) {
+		for ; sent.Load() < 4*promapi.MaxReplyBytes; sent.Add(int64(len(spaces))) {
 			if _, err := w.Write(spaces); err != nil {
 				return
 			}
@@ -49,7 +50,7 @@ func TestReplyWithoutEndIsAnError(t *testing.T) {
 	if err := hostile(t, url); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Error(err)
 	}
-	if sent.Load() >= 4*maxReplyBytes {
+	if sent.Load() >= 4*promapi.MaxReplyBytes {
 		t.Error("all of it was read")
 	}
 }

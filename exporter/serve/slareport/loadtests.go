@@ -7,11 +7,12 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/serve/promapi"
 )
 
 // loadTests are the intervals that load tests affected, by their ends in Unix seconds: one ran in it or in the one before, whose
 // packets may be counted after it.
-func (r *Row) loadTests(ctx context.Context, c *client, interval time.Duration) (map[int64]bool, error) {
+func (r *Row) loadTests(ctx context.Context, c *promapi.Client, interval time.Duration) (map[int64]bool, error) {
 	tested := map[int64]bool{}
 	series := metric.PathTested.Name + "{" + r.pathMatch() + "}"
 	query := "max(" + rules.Tested(series, 2*interval, 3*interval-time.Millisecond) + ")"
@@ -21,10 +22,10 @@ func (r *Row) loadTests(ctx context.Context, c *client, interval time.Duration) 
 
 // intervals evaluates a query at the end of each interval of the row. The value at the end of an interval is that interval's.
 // Prometheus 2 includes the begin of a range: with a range as long as the interval a sample at the border would count in two.
-func (r *Row) intervals(ctx context.Context, c *client, query string, interval time.Duration, each func(end, value float64)) error {
+func (r *Row) intervals(ctx context.Context, c *promapi.Client, query string, interval time.Duration, each func(end, value float64)) error {
 	for from := r.From; !from.Add(interval).After(r.To); { // the rest is no interval
 		to := from.Add(min(longestPart, r.To.Sub(from)))
-		all, err := c.through(ctx, query, from.Add(interval), to, interval)
+		all, err := c.Range(ctx, query, from.Add(interval), to, interval)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package slareport
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,13 +13,14 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/serve/promapi"
 )
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) + "s" }
 
 // part is a time of at most a day.
 type part struct {
-	client *client
+	client *promapi.Client
 	match  string
 	to     time.Time
 	length time.Duration
@@ -54,7 +56,7 @@ func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error
 	} {
 		queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d.Name))
 	}
-	values, err := p.client.at(ctx, strings.Join(queries, " or "), p.to)
+	values, err := p.client.At(ctx, strings.Join(queries, " or "), p.to)
 	return byFamily(values), err
 }
 
@@ -123,16 +125,16 @@ func (p *part) add(ctx context.Context, r *Row) error {
 }
 
 // waiting are the packets without an outcome at a time: outstanding and unreachable, by direction.
-func (r *Row) waiting(ctx context.Context, c *client, at time.Time) (map[string]map[string]float64, error) {
+func (r *Row) waiting(ctx context.Context, c *promapi.Client, at time.Time) (map[string]map[string]float64, error) {
 	down := "(max(" + metric.ProbeUp.Name + "{" + r.match() + "}) == bool 0)"
 	packets := "sum by (direction) (" + metric.PacketsOutstanding.Name + "{" + r.match() + "})"
-	values, err := c.at(ctx, named(packets, outstanding)+" or "+named(packets+" * on () group_left () "+down, unreachable), at)
+	values, err := c.At(ctx, named(packets, outstanding)+" or "+named(packets+" * on () group_left () "+down, unreachable), at)
 	return byFamily(values), err
 }
 
 // begun adds the packets that had no outcome at the begin of the period, or after a load test: it has the outcomes of these too. In an
 // outage all that are not of the period so far are counted in before.
-func (r *Row) begun(ctx context.Context, c *client, at time.Time, interval time.Duration) error {
+func (r *Row) begun(ctx context.Context, c *promapi.Client, at time.Time, interval time.Duration) error {
 	all, err := r.waiting(ctx, c, at)
 	if err != nil {
 		return err
@@ -157,14 +159,14 @@ func (r *Row) begun(ctx context.Context, c *client, at time.Time, interval time.
 }
 
 // tell adds the losses that are told when an outage ends: at the end of the next interval, after the waiting time.
-func (r *Row) tell(ctx context.Context, c *client, from time.Time, interval time.Duration) error {
+func (r *Row) tell(ctx context.Context, c *promapi.Client, from time.Time, interval time.Duration) error {
 	i := slices.IndexFunc(r.ends, from.Before)
 	if i < 0 || r.ends[i].Equal(r.told) {
 		return nil
 	}
 	r.told = r.ends[i]
 	p := part{match: r.match(), length: r.told.Add(interval + time.Minute).Sub(from)}
-	values, err := c.at(ctx, "sum by (direction) (increase("+p.series(metric.PacketsLost.Name)+"))", from.Add(p.length))
+	values, err := c.At(ctx, "sum by (direction) (increase("+p.series(metric.PacketsLost.Name)+"))", from.Add(p.length))
 	lost := byDirection(values)
 	for d := range r.Ways {
 		r.Ways[d].counts.told += lost[sample.Direction(d).String()]
@@ -174,7 +176,7 @@ func (r *Row) tell(ctx context.Context, c *client, from time.Time, interval time
 
 // delays are the delays of the part by direction, from native histograms, else from classic ones.
 func (p *part) delays(ctx context.Context) (map[string]histogram, error) {
-	values, err := p.client.at(ctx, "sum by (direction) (increase("+p.series(metric.Delay.Name)+")) or sum by (direction, le) (increase("+p.series(metric.Delay.Name+"_bucket")+"))", p.to)
+	values, err := p.client.At(ctx, "sum by (direction) (increase("+p.series(metric.Delay.Name)+")) or sum by (direction, le) (increase("+p.series(metric.Delay.Name+"_bucket")+"))", p.to)
 	if err != nil {
 		return nil, err
 	}
@@ -199,4 +201,15 @@ func (p *part) delays(ctx context.Context) (map[string]histogram, error) {
 		}
 	}
 	return all, nil
+}
+
+// byDirection has the value of each direction; a sum over the other labels.
+func byDirection(all model.Vector) map[string]float64 {
+	sums := map[string]float64{}
+	for _, s := range all {
+		if v := float64(s.Value); !math.IsNaN(v) {
+			sums[string(s.Metric[metric.Direction])] += v
+		}
+	}
+	return sums
 }

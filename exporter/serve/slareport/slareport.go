@@ -16,6 +16,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
+	"oneway.example/exporter/serve/promapi"
 )
 
 // Options of a report.
@@ -92,14 +93,14 @@ const instance = model.InstanceLabel
 const longestPart = 24 * time.Hour
 
 // Make makes the rows of a report.
-func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, error) {
+func Make(ctx context.Context, s *promapi.Server, o Options, now time.Time) ([]Row, error) {
 	if !o.From.Before(o.To) {
 		return nil, fmt.Errorf("slareport: --from %s is not before --to %s", o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
 	if o.From.After(now) {
 		return nil, fmt.Errorf("slareport: --from %s is in the future; it is %s now", o.From.Format(time.DateTime), now.In(o.From.Location()).Format(time.DateTime))
 	}
-	c := s.connect()
+	c := s.Connect()
 	sources, err := o.find(ctx, c, now)
 	if err != nil {
 		return nil, err
@@ -110,16 +111,13 @@ func Make(ctx context.Context, s *Server, o Options, now time.Time) ([]Row, erro
 	}
 	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Measured+r.LoadTest > 0 }) {
 		return nil, fmt.Errorf("slareport: Prometheus at %s has no data of %s from %s to %s; the time may be before its retention (--storage.tsdb.retention.time)",
-			c.server.name(), o.subject(), o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+			c.Name(), o.subject(), o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
 	return rows, nil
 }
 
-// concurrent is how many rows ask the server at a time: Prometheus evaluates 20 queries at a time by default, for all clients.
-const concurrent = 8
-
 // rows fills the rows of the sources, in their order.
-func (o *Options) rows(ctx context.Context, c *client, sources []Source, now time.Time) ([]Row, error) {
+func (o *Options) rows(ctx context.Context, c *promapi.Client, sources []Source, now time.Time) ([]Row, error) {
 	err := inParallel(ctx, len(sources), func(ctx context.Context, i int) error { return sources[i].describe(ctx, c, *o, now) })
 	if err != nil {
 		return nil, err
@@ -143,7 +141,7 @@ func (o *Options) rows(ctx context.Context, c *client, sources []Source, now tim
 // inParallel calls do with 0 to n - 1, several at a time; the first error ends all.
 func inParallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(concurrent)
+	group.SetLimit(promapi.Concurrent)
 	for i := range n {
 		group.Go(func() error { return do(ctx, i) })
 	}
@@ -167,20 +165,20 @@ func (e *PathError) Error() string {
 }
 
 // missing is why there is no series.
-func (o *Options) missing(ctx context.Context, c *client) error {
-	known, err := c.values(ctx, metric.Path, metric.ProbeUp.Name)
+func (o *Options) missing(ctx context.Context, c *promapi.Client) error {
+	known, err := c.Values(ctx, metric.Path, metric.ProbeUp.Name)
 	if err != nil {
 		return err
 	}
 	if o.Path == "" && len(known) > 0 || slices.Contains(known, o.Path) {
 		return fmt.Errorf("slareport: Prometheus at %s knows %s, but has no data of it from %s to %s, with the given probe and instance; the time may be before its retention (--storage.tsdb.retention.time)",
-			c.server.name(), o.subject(), o.From.Format(time.DateTime), o.To.Format(time.DateTime))
+			c.Name(), o.subject(), o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
-	return &PathError{o.Path, known, c.server.name()}
+	return &PathError{o.Path, known, c.Name()}
 }
 
 // fill evaluates the period.
-func (r *Row) fill(ctx context.Context, c *client, o Options) error {
+func (r *Row) fill(ctx context.Context, c *promapi.Client, o Options) error {
 	tested, err := r.loadTests(ctx, c, o.Interval)
 	if err != nil {
 		return err
@@ -230,7 +228,7 @@ func (r *Row) fill(ctx context.Context, c *client, o Options) error {
 }
 
 // availability counts intervals that no load test affected: those with data, and those with a reply too.
-func (r *Row) availability(ctx context.Context, c *client, interval time.Duration, tested map[int64]bool) error {
+func (r *Row) availability(ctx context.Context, c *promapi.Client, interval time.Duration, tested map[int64]bool) error {
 	outage := time.Duration(0)
 	up := fmt.Sprintf("max(max_over_time(%s{%s}[%dms]))", metric.ProbeUp.Name, r.match(), interval.Milliseconds()-1)
 	err := r.intervals(ctx, c, up, interval, func(end, value float64) {

@@ -14,6 +14,8 @@ import (
 	_ "time/tzdata" // the host may lack a zone database
 
 	"github.com/prometheus/common/model"
+
+	"oneway.example/exporter/serve/promapi"
 )
 
 func TestNativeHistogramOfTheAPIIsAdded(t *testing.T) {
@@ -189,7 +191,7 @@ func TestUnknownValuesAreEmptyCells(t *testing.T) {
 
 func TestMakeRefusesATimeInTheFuture(t *testing.T) {
 	now := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := Make(context.Background(), &Server{}, Options{From: now.Add(time.Hour), To: now.Add(2 * time.Hour)}, now); err == nil || !strings.Contains(err.Error(), "in the future") {
+	if _, err := Make(context.Background(), &promapi.Server{}, Options{From: now.Add(time.Hour), To: now.Add(2 * time.Hour)}, now); err == nil || !strings.Contains(err.Error(), "in the future") {
 		t.Error(err)
 	}
 }
@@ -212,7 +214,7 @@ func TestPathsAreAskedAtTheSameTime(t *testing.T) {
 			}
 			fmt.Fprintf(w, `{"status":"success","data":[%s]}`, strings.Join(all, ","))
 			return
-		case n == concurrent:
+		case n == promapi.Concurrent:
 			select {
 			case <-several:
 			default:
@@ -227,7 +229,7 @@ func TestPathsAreAskedAtTheSameTime(t *testing.T) {
 		fmt.Fprintf(w, `{"status":"success","data":%s}`, data)
 	})
 	from := time.Date(2026, time.October, 1, 0, 0, 0, 0, time.UTC)
-	rows, err := Make(t.Context(), &Server{URL: url}, Options{From: from, To: from.AddDate(0, 0, 2), By: Day, Interval: time.Hour}, from.AddDate(0, 1, 0))
+	rows, err := Make(t.Context(), &promapi.Server{URL: url}, Options{From: from, To: from.AddDate(0, 0, 2), By: Day, Interval: time.Hour}, from.AddDate(0, 1, 0))
 	if err != nil || len(rows) != 2*paths {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
@@ -236,8 +238,8 @@ func TestPathsAreAskedAtTheSameTime(t *testing.T) {
 			t.Errorf("row %d: %s from %v, want %s, by day", i, r.Path, r.From, want)
 		}
 	}
-	if most.Load() > concurrent {
-		t.Errorf("%d queries at a time, want at most %d", most.Load(), concurrent)
+	if most.Load() > promapi.Concurrent {
+		t.Errorf("%d queries at a time, want at most %d", most.Load(), promapi.Concurrent)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/serve/promapi"
 )
 
 // Source is the probe of a path at an agent.
@@ -60,14 +61,14 @@ func (o *Options) end(now time.Time) time.Time {
 }
 
 // find returns the one probe of the path, or each probe of all paths.
-func (o *Options) find(ctx context.Context, c *client, now time.Time) ([]Source, error) {
+func (o *Options) find(ctx context.Context, c *promapi.Client, now time.Time) ([]Source, error) {
 	var matchers []string
 	for _, l := range [][2]string{{metric.Path, o.Path}, {metric.Probe, o.Probe}, {instance, o.Instance}} {
 		if l[1] != "" {
 			matchers = append(matchers, l[0]+"="+strconv.Quote(l[1]))
 		}
 	}
-	all, err := c.series(ctx, metric.ProbeUp.Name+"{"+strings.Join(matchers, ",")+"}", o.From, o.end(now))
+	all, err := c.Series(ctx, metric.ProbeUp.Name+"{"+strings.Join(matchers, ",")+"}", o.From, o.end(now))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (o *Options) find(ctx context.Context, c *client, now time.Time) ([]Source,
 		return nil, err
 	}
 	if len(all) > 0 && len(paths) == 0 {
-		return nil, fmt.Errorf("slareport: Prometheus at %s has %s of /probe only, which a report leaves out: each reply counts from 0; add the target to the paths of an agent", c.server.name(), o.subject())
+		return nil, fmt.Errorf("slareport: Prometheus at %s has %s of /probe only, which a report leaves out: each reply counts from 0; add the target to the paths of an agent", c.Name(), o.subject())
 	}
 	names, err := o.labelNames(ctx, c, paths, now)
 	if err != nil {
@@ -105,8 +106,8 @@ func (o *Options) find(ctx context.Context, c *client, now time.Time) ([]Source,
 // labelNames has the names of the labels that each agent gives to its paths. oneway_path_labels_info has them and, as each series of the
 // agent, the labels of the target and external ones. A label of paths is one that has another value there for some path, since it
 // precedes an external label.
-func (o *Options) labelNames(ctx context.Context, c *client, ups []map[string]string, now time.Time) (map[string]map[string]bool, error) {
-	all, err := c.series(ctx, metric.PathLabels.Name, o.From, o.end(now))
+func (o *Options) labelNames(ctx context.Context, c *promapi.Client, ups []map[string]string, now time.Time) (map[string]map[string]bool, error) {
+	all, err := c.Series(ctx, metric.PathLabels.Name, o.From, o.end(now))
 	own := map[[3]string]bool{} // instance, name and value
 	for _, l := range ups {
 		for name, value := range l {
@@ -128,8 +129,8 @@ func (o *Options) labelNames(ctx context.Context, c *client, ups []map[string]st
 }
 
 // withoutOnDemand leaves out the series of replies of /probe. Each of these is one measurement, whose counters have no history.
-func (o *Options) withoutOnDemand(ctx context.Context, c *client, all []map[string]string, now time.Time) ([]map[string]string, error) {
-	replies, err := c.series(ctx, metric.OnDemandSuccess.Name, o.From, o.end(now))
+func (o *Options) withoutOnDemand(ctx context.Context, c *promapi.Client, all []map[string]string, now time.Time) ([]map[string]string, error) {
+	replies, err := c.Series(ctx, metric.OnDemandSuccess.Name, o.From, o.end(now))
 	onDemand := map[[2]string]bool{}
 	target := func(l map[string]string) [2]string { return [2]string{l[model.JobLabel], l[instance]} }
 	for _, l := range replies {
@@ -139,7 +140,7 @@ func (o *Options) withoutOnDemand(ctx context.Context, c *client, all []map[stri
 }
 
 // describe finds the target and the labels.
-func (s *Source) describe(ctx context.Context, c *client, o Options, now time.Time) error {
+func (s *Source) describe(ctx context.Context, c *promapi.Client, o Options, now time.Time) error {
 	target, err := s.last(ctx, c, metric.PathInfo.Name+"{"+s.match()+"}", o, now)
 	if err != nil {
 		return err
@@ -157,14 +158,14 @@ func (s *Source) describe(ctx context.Context, c *client, o Options, now time.Ti
 }
 
 // last are the labels of the series that was the last one of a selector in the time of the report.
-func (s *Source) last(ctx context.Context, c *client, selector string, o Options, now time.Time) (map[string]string, error) {
+func (s *Source) last(ctx context.Context, c *promapi.Client, selector string, o Options, now time.Time) (map[string]string, error) {
 	length := o.end(now).Sub(o.From)
 	step := max(o.Interval, (length / 1000).Truncate(time.Second))
-	all, err := c.at(ctx, fmt.Sprintf("topk(1, max_over_time(timestamp(%s)[%s:%s]))", selector, seconds(length), seconds(step)), o.end(now))
+	all, err := c.At(ctx, fmt.Sprintf("topk(1, max_over_time(timestamp(%s)[%s:%s]))", selector, seconds(length), seconds(step)), o.end(now))
 	found := map[string]string{}
 	for _, one := range all {
 		for name, value := range one.Metric {
-			found[string(name)] = shown(string(value))
+			found[string(name)] = promapi.Shown(string(value))
 		}
 	}
 	return found, err

@@ -1,4 +1,8 @@
-package slareport
+// Package promapi asks the HTTP API of Prometheus, or of a compatible server, for stored series.
+//
+// A text of the server in a message or a label has no control characters and is bounded; credentials go to the server that was named
+// only.
+package promapi
 
 import (
 	"context"
@@ -6,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,8 +18,6 @@ import (
 	"unicode"
 
 	"github.com/prometheus/common/model"
-
-	"oneway.example/exporter/core/metric"
 )
 
 // Server is a Prometheus server, or one with the same HTTP API.
@@ -30,14 +31,14 @@ type Server struct {
 const (
 	// timeout of a request is more than the limit of a query in Prometheus, two minutes.
 	timeout = 150 * time.Second
-	// maxReplyBytes is some hundred times the reply for a day.
-	maxReplyBytes = 64 << 20
+	// MaxReplyBytes is the largest reply: some hundred times the reply for a day of a path.
+	MaxReplyBytes = 64 << 20
 	// maxShownRunes limits a text of the server in a message.
 	maxShownRunes = 300
 )
 
-// name is the address without a password.
-func (s *Server) name() string {
+// Name is the address without a password.
+func (s *Server) Name() string {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return "--prometheus.url"
@@ -45,17 +46,17 @@ func (s *Server) name() string {
 	return u.Redacted()
 }
 
-// connect makes a client, which sends its first request when it is asked.
-func (s *Server) connect() *client {
+// Connect makes a client, which sends its first request when it is asked.
+func (s *Server) Connect() *Client {
 	reused := http.DefaultTransport.(*http.Transport).Clone()
-	reused.MaxIdleConnsPerHost = concurrent
-	return &client{server: s, http: http.Client{Timeout: timeout, CheckRedirect: sameServer, Transport: reused}}
+	reused.MaxIdleConnsPerHost = Concurrent
+	return &Client{server: s, http: http.Client{Timeout: timeout, CheckRedirect: sameServer, Transport: reused}}
 }
 
 // sameServer follows no redirection to another server or port, nor from TLS to plain text: Authorization would go there too.
 func sameServer(to *http.Request, before []*http.Request) error {
 	if first := before[0].URL; to.URL.Scheme != first.Scheme || to.URL.Host != first.Host {
-		return fmt.Errorf("it redirects to %s", shown(to.URL.Redacted()))
+		return fmt.Errorf("it redirects to %s", Shown(to.URL.Redacted()))
 	}
 	if len(before) == 10 {
 		return errors.New("it redirects without end")
@@ -71,8 +72,8 @@ func cause(err error) error {
 	return err
 }
 
-// shown is a text of the server for a message: no control characters for the terminal, bounded.
-func shown(s string) string {
+// Shown is a text of the server for a message: no control characters for the terminal, bounded.
+func Shown(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
 			return '?'
@@ -85,18 +86,25 @@ func shown(s string) string {
 	return s
 }
 
-// client asks a server.
-type client struct {
+// Concurrent is how many requests of one program ask the server at a time: Prometheus evaluates 20 queries at a time by default, for all
+// clients.
+const Concurrent = 8
+
+// Client asks a server.
+type Client struct {
 	server *Server
 	http   http.Client
 }
 
+// Name is the address of the server without a password.
+func (c *Client) Name() string { return c.server.Name() }
+
 // get calls the API.
-func (c *client) get(ctx context.Context, path string, query url.Values, data any) error {
-	name := c.server.name()
+func (c *Client) get(ctx context.Context, path string, query url.Values, data any) error {
+	name := c.server.Name()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.server.URL, "/")+"/api/v1/"+path, strings.NewReader(query.Encode()))
 	if err != nil {
-		return fmt.Errorf("slareport: --prometheus.url is no address: %w", cause(err))
+		return fmt.Errorf("promapi: --prometheus.url is no address: %w", cause(err))
 	}
 	if strings.HasPrefix(path, "label/") { // no form
 		request.Method, request.Body, request.ContentLength, request.URL.RawQuery = http.MethodGet, http.NoBody, 0, query.Encode()
@@ -108,15 +116,15 @@ func (c *client) get(ctx context.Context, path string, query url.Values, data an
 	}
 	reply, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("slareport: cannot reach Prometheus at %s: %w; --prometheus.url sets its address", name, cause(err))
+		return fmt.Errorf("promapi: cannot reach Prometheus at %s: %w; --prometheus.url sets its address", name, cause(err))
 	}
 	defer reply.Body.Close()
-	text, err := io.ReadAll(http.MaxBytesReader(nil, reply.Body, maxReplyBytes))
+	text, err := io.ReadAll(http.MaxBytesReader(nil, reply.Body, MaxReplyBytes))
 	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = fmt.Errorf("it is larger than %d MiB", long.Limit>>20)
 	}
 	if err != nil {
-		return fmt.Errorf("slareport: read the reply of %s: %w", name, err)
+		return fmt.Errorf("promapi: read the reply of %s: %w", name, err)
 	}
 	body := struct {
 		Status, Error string
@@ -125,11 +133,11 @@ func (c *client) get(ctx context.Context, path string, query url.Values, data an
 	if err := json.Unmarshal(text, &body); err != nil || body.Status != "success" {
 		switch {
 		case reply.StatusCode == http.StatusUnauthorized || reply.StatusCode == http.StatusForbidden:
-			return fmt.Errorf("slareport: %s: %s; --prometheus.bearer-file or --prometheus.basic-auth-file has the credentials", name, shown(reply.Status))
+			return fmt.Errorf("promapi: %s: %s; --prometheus.bearer-file or --prometheus.basic-auth-file has the credentials", name, Shown(reply.Status))
 		case err != nil:
 			return foreign(name, reply)
 		}
-		return fmt.Errorf("slareport: %s: %s", name, shown(body.Error))
+		return fmt.Errorf("promapi: %s: %s", name, Shown(body.Error))
 	}
 	if err := json.Unmarshal(body.Data, data); err != nil {
 		return foreign(name, reply)
@@ -139,20 +147,20 @@ func (c *client) get(ctx context.Context, path string, query url.Values, data an
 
 // foreign is the error of a reply that is not of the form of Prometheus's API.
 func foreign(name string, reply *http.Response) error {
-	return fmt.Errorf("slareport: %s: %s, and the reply is not from a Prometheus server", name, shown(reply.Status))
+	return fmt.Errorf("promapi: %s: %s, and the reply is not from a Prometheus server", name, Shown(reply.Status))
 }
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-// at evaluates a query at a time.
-func (c *client) at(ctx context.Context, query string, t time.Time) (model.Vector, error) {
+// At evaluates a query at a time.
+func (c *Client) At(ctx context.Context, query string, t time.Time) (model.Vector, error) {
 	var data struct{ Result model.Vector }
 	err := c.get(ctx, "query", url.Values{"query": {query}, "time": {unix(t)}}, &data)
 	return data.Result, err
 }
 
-// through evaluates a query from one time to another, both included.
-func (c *client) through(ctx context.Context, query string, from, to time.Time, step time.Duration) (model.Matrix, error) {
+// Range evaluates a query from one time to another, both included.
+func (c *Client) Range(ctx context.Context, query string, from, to time.Time, step time.Duration) (model.Matrix, error) {
 	var data struct{ Result model.Matrix }
 	err := c.get(ctx, "query_range", url.Values{
 		"query": {query}, "start": {unix(from)}, "end": {unix(to)}, "step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
@@ -160,33 +168,22 @@ func (c *client) through(ctx context.Context, query string, from, to time.Time, 
 	return data.Result, err
 }
 
-// series are the label sets of series that exist in a time.
-func (c *client) series(ctx context.Context, match string, from, to time.Time) (all []map[string]string, err error) {
+// Series are the label sets of series that exist in a time.
+func (c *Client) Series(ctx context.Context, match string, from, to time.Time) (all []map[string]string, err error) {
 	err = c.get(ctx, "series", url.Values{"match[]": {match}, "start": {unix(from)}, "end": {unix(to)}}, &all)
 	for _, one := range all {
 		for l, v := range one {
-			one[l] = shown(v)
+			one[l] = Shown(v)
 		}
 	}
 	return all, err
 }
 
-// values are the values of a label.
-func (c *client) values(ctx context.Context, label, match string) (all []string, err error) {
+// Values are the values of a label.
+func (c *Client) Values(ctx context.Context, label, match string) (all []string, err error) {
 	err = c.get(ctx, "label/"+label+"/values", url.Values{"match[]": {match}}, &all)
 	for i, v := range all {
-		all[i] = shown(v)
+		all[i] = Shown(v)
 	}
 	return all, err
-}
-
-// byDirection has the value of each direction; a sum over the other labels.
-func byDirection(all model.Vector) map[string]float64 {
-	sums := map[string]float64{}
-	for _, s := range all {
-		if v := float64(s.Value); !math.IsNaN(v) {
-			sums[string(s.Metric[metric.Direction])] += v
-		}
-	}
-	return sums
 }
