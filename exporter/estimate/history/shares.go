@@ -1,0 +1,92 @@
+package history
+
+import "math"
+
+// Counted is an hour's, or a run's, number of events in a whole, such as lost packets in sent ones.
+type Counted struct {
+	Sample        // Value and Bound are not used
+	Events, Whole float64
+}
+
+// Shares is the share of condition A against the share of condition B, such as loss.
+type Shares struct {
+	A, B Counts
+	// ShareA and ShareB are all events over all wholes, 0..1.
+	ShareA, ShareB float64
+	// Difference is A - B.
+	Difference Estimate
+	P          float64
+	// Verdict has an absolute margin, in the unit of shares.
+	Verdict Verdict
+}
+
+// DefaultShareMargin is the difference of shares that does not matter: 0.1 % of the packets.
+const DefaultShareMargin = 0.001
+
+// CompareShares compares shares; false without a whole in either. Days are the blocks: the scores of a ratio of sums (Cochran 1977,
+// section 6.3), with the variance of longrun.go. A margin of 0 is DefaultShareMargin.
+//
+// The interval is at least three events wide on each side, the upper limit of 95 % of none (Hanley 1983): without any event there is no
+// variance to observe.
+func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
+	if margin <= 0 {
+		margin = DefaultShareMargin
+	}
+	sa, za, wholeA := scoresOf(a)
+	sb, zb, wholeB := scoresOf(b)
+	if !(wholeA > 0 && wholeB > 0) {
+		return Shares{}, false
+	}
+	s := Shares{A: count(plain(a)), B: count(plain(b)), ShareA: sa, ShareB: sb}
+	all := count(append(plain(a), plain(b)...)).Days
+	for d := range zb {
+		zb[d] = -zb[d]
+	}
+	variance, df := joint(za, zb)
+	t := tested{deviation: math.Sqrt(variance), df: df}
+	least := 3 / min(wholeA, wholeB)
+	half := max(t.half(1-Level), least)
+	strict := max(t.half((1-Level)/float64(max(1, o.Comparisons))), least)
+	d := sa - sb
+	s.Difference = Estimate{d, d - half, d + half}
+	if s.P = 1; t.deviation > 0 {
+		s.P = tail(d/t.deviation, df)
+	}
+	s.Verdict = judge(s.Difference, Estimate{d, d - strict, d + strict}, 0, df, all, margin)
+	return s, true
+}
+
+// scoresOf are the share and the scores of each day.
+func scoresOf(all []Counted) (share float64, z map[int]float64, whole float64) {
+	events := 0.0
+	for _, c := range all {
+		if usable(c) {
+			events, whole = events+c.Events, whole+c.Whole
+		}
+	}
+	z = map[int]float64{}
+	if !(whole > 0) {
+		return 0, z, 0
+	}
+	share = events / whole
+	for _, c := range all {
+		if usable(c) {
+			z[c.Day] += (c.Events - share*c.Whole) / whole
+		}
+	}
+	return share, z, whole
+}
+
+func usable(c Counted) bool {
+	return c.Whole > 0 && c.Events >= 0 && !math.IsInf(c.Whole, 0) && !math.IsInf(c.Events, 0)
+}
+
+func plain(all []Counted) []Sample {
+	var some []Sample
+	for _, c := range all {
+		if usable(c) {
+			some = append(some, c.Sample)
+		}
+	}
+	return some
+}
