@@ -73,15 +73,6 @@ func nativeOrClassic(d *metric.Desc, native, classic string, of func(histogram s
 	return of(native) + " or " + of(classic)
 }
 
-// number is the count of the values of all hours.
-func (p past) number(d *metric.Desc, by string) string {
-	native := "histogram_count(" + p.counts(d, by) + ")"
-	if d.NativeOnly {
-		return native
-	}
-	return native + " or " + p.sum(rules.LongBuckets(d), by, `le="+Inf"`)
-}
-
 // loss is the share of the packets that were lost.
 func (p past) loss(by string) string {
 	return p.sum(rules.LongIncrease(metric.PacketsLost), by) + " / (" + p.sum(rules.LongOutcomes.Name, by) + " > 0)"

@@ -132,8 +132,8 @@ func schema() map[string][]string {
 	}
 	for _, m := range point.Series(families.All()) {
 		add(m.Name, &m)
-		m.Columns = append(m.Columns, point.Column{Key: point.RunField})
-		add(point.OfRun(m.Name), &m)
+		run := m.OfRun()
+		add(run.Name, &run)
 	}
 	for _, m := range point.RawMeasurements(families.Tables()) {
 		add(m.Name, &m)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 )
 
@@ -11,6 +12,9 @@ type Result struct {
 	Path, Probe, Run string
 	// Begin is the begin of the run.
 	Begin instant.Time
+	// LocalHour (0..23) and DayType are the hour and the kind of day of its end, in the local time of the agent.
+	LocalHour int
+	DayType   localday.DayType
 	// Values are shared by all readers, which must not change them.
 	Values []Value
 }

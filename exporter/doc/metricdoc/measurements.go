@@ -35,7 +35,8 @@ The points of the line protocol: what outputs of the agent and the plugins for T
 - **Histograms** have the fields ` + "`_count`" + ` and ` + "`_sum`" + `, and their classic buckets, cumulative, in a measurement of their own with tag ` + "`le`" + `; native
   buckets have no place in the line protocol.
 - **Values of runs**: where a series has the values of the last run, each completed run is also a point of its own: its measurement has
-  ` + "`oneway_run_`" + ` in place of ` + "`oneway_`" + `, the same tags and fields, and the string field ` + "`run`" + `, the id of the run's report. Its counters and histograms
+  ` + "`oneway_run_`" + ` in place of ` + "`oneway_`" + `, the same tags and fields, the tags ` + "`local_hour`" + ` (0..23) and ` + "`day_type`" + `
+  (weekday, weekend, holiday) of its end in the local time of the agent, and the string field ` + "`run`" + `, the id of the run's report. Its counters and histograms
   are of this run alone. They do not depend on the profile.
 - **Cardinality**: a light probe in profile full has 26 tag sets (112 fields) and 43 of classic buckets, 10 kB of lines each
   interval; in profile slim 7 tag sets (14 fields), 0.7 kB. The agent itself has 56. A load test has a tag set per direction, and one per

@@ -71,7 +71,7 @@ func (r *runner) publish(o *Outcome) {
 	})
 	o.Values = r.values.recorded.values()
 	if r.values.listened {
-		r.values.recorded.record(results, o.Run)
+		r.values.recorded.record(results, o.Run, r.env.Local.Calendar(), o.End.Time())
 	}
 }
 

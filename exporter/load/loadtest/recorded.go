@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/probe/report"
@@ -70,11 +72,11 @@ func Summarizes(d *metric.Desc) bool {
 }
 
 // record passes the values of a run to the recorder, in the order of families and labels.
-func (r recorded) record(to *record.Stream[record.Result], run *Run) {
+func (r recorded) record(to *record.Stream[record.Result], run *Run, local localday.Calendar, end time.Time) {
 	if len(r) == 0 {
 		return
 	}
-	result := &record.Result{Path: run.Path, Probe: run.Probe, Run: run.ID, Begin: run.Begin}
+	result := &record.Result{Path: run.Path, Probe: run.Probe, Run: run.ID, Begin: run.Begin, LocalHour: local.Local(end).Hour(), DayType: local.DayType(end)}
 	for _, key := range slices.Sorted(maps.Keys(r)) {
 		result.Values = append(result.Values, *r[key])
 	}

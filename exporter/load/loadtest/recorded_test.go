@@ -3,6 +3,7 @@ package loadtest_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,7 +151,8 @@ func publishAll(rng *rand.Rand, v *loadtest.Values) {
 
 // fields adds the fields of a point by measurement, tags and key.
 func fields(p *point.Point, to map[string]string) {
+	tags := slices.DeleteFunc(slices.Clone(p.Tags), func(t point.Tag) bool { return t.Key == point.LocalHourTag || t.Key == point.DayTypeTag })
 	for _, f := range p.Fields {
-		to[fmt.Sprint(p.Measurement, p.Tags, " ", f.Key)] = f.Value.String()
+		to[fmt.Sprint(p.Measurement, tags, " ", f.Key)] = f.Value.String()
 	}
 }

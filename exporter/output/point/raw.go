@@ -70,7 +70,7 @@ func (r *Raw) begin(measurement string, tags ...Tag) *Point {
 
 // Result emits the values of a run: one point for each measurement and tag set, at the begin of the run.
 func (r *Raw) Result(from *record.Result, emit func(*Point)) {
-	r.wide.BeginRun(from.Begin, from.Run, emit)
+	r.wide.BeginRun(from, emit)
 	defer r.wide.End()
 	byName := map[string][]*record.Value{}
 	for i := range from.Values {

@@ -11,6 +11,7 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
@@ -42,8 +43,8 @@ func (k kept) check(t *testing.T) {
 	schema := map[string]Measurement{}
 	for _, m := range Measurements(metric.Groups(), TestedTables) {
 		schema[m.Name] = m
-		m.Name, m.Columns = OfRun(m.Name), append(slices.Clone(m.Columns), Column{Key: RunField, Kind: lineprotocol.String})
-		schema[m.Name] = m
+		run := m.OfRun()
+		schema[run.Name] = run
 	}
 	var e Encoder
 	seen := map[string]bool{}
@@ -208,7 +209,7 @@ func TestThinnedTransferRepresentsEachPacketOnce(t *testing.T) {
 
 func TestValuesOfARun(t *testing.T) {
 	var got kept
-	NewRaw(metric.Groups()).Result(&record.Result{Path: "a", Probe: "saturation", Run: "run-1", Begin: begin, Values: []record.Value{
+	NewRaw(metric.Groups()).Result(&record.Result{Path: "a", Probe: "saturation", Run: "run-1", Begin: begin, LocalHour: 7, DayType: localday.Weekend, Values: []record.Value{
 		{Desc: metric.LoadedDelay, Labels: []string{"forward"}, Values: []float64{0.01, 0.3, 100}},
 		{Desc: metric.QueueDelay, Labels: []string{"forward", "0.5"}, Values: []float64{0.2}},
 		{Desc: metric.QueueDelay, Labels: []string{"forward", "0.95"}, Values: []float64{math.NaN()}},
@@ -226,10 +227,10 @@ func TestValuesOfARun(t *testing.T) {
 		}
 	}
 	lines(t, others, []string{
-		`oneway_run_test,path=a,probe=saturation run="run-1",run_duration_seconds=30 1790000000000000000`,
-		`oneway_run_load,direction=forward,path=a,probe=saturation run="run-1",queue_delay_p50_seconds=0.2,saturation_delay_seconds_count=3i,saturation_delay_seconds_sum=100.31 1790000000000000000`,
-		`oneway_run_load,direction=reverse,path=a,probe=saturation run="run-1",queue_size_bytes=4096 1790000000000000000`,
-		`oneway_run_tcp_short,direction=forward,flow_bytes=1000,path=a,probe=saturation run="run-1",tcp_unfinished_flows_total=2i 1790000000000000000`,
+		`oneway_run_test,day_type=weekend,local_hour=7,path=a,probe=saturation run="run-1",run_duration_seconds=30 1790000000000000000`,
+		`oneway_run_load,day_type=weekend,direction=forward,local_hour=7,path=a,probe=saturation run="run-1",queue_delay_p50_seconds=0.2,saturation_delay_seconds_count=3i,saturation_delay_seconds_sum=100.31 1790000000000000000`,
+		`oneway_run_load,day_type=weekend,direction=reverse,local_hour=7,path=a,probe=saturation run="run-1",queue_size_bytes=4096 1790000000000000000`,
+		`oneway_run_tcp_short,day_type=weekend,direction=forward,flow_bytes=1000,local_hour=7,path=a,probe=saturation run="run-1",tcp_unfinished_flows_total=2i 1790000000000000000`,
 	})
 	if n := len(metric.LoadedDelay.Buckets); len(buckets) != n+1 || buckets[0].field("saturation_delay_seconds_bucket") != "1i" || buckets[n].field("saturation_delay_seconds_bucket") != "3i" {
 		t.Errorf("buckets %v", buckets)

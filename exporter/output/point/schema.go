@@ -66,6 +66,21 @@ const (
 	RunPrefix = "oneway_run_"
 )
 
+// Tags of the values of a run besides its labels: the hour (0..23) and the kind of day (weekday, weekend, holiday) of its end, in the local time of
+// the agent. InfluxQL cannot group by the hour of the day.
+const (
+	LocalHourTag = "local_hour"
+	DayTypeTag   = "day_type"
+)
+
+// OfRun is the measurement of the values of runs.
+func (m Measurement) OfRun() Measurement {
+	m.Name = OfRun(m.Name)
+	m.Tags = slices.Sorted(slices.Values(append(slices.Clone(m.Tags), DayTypeTag, LocalHourTag)))
+	m.Columns = append(slices.Clone(m.Columns), Column{Key: RunField, Kind: lineprotocol.String})
+	return m
+}
+
 // OfRun is the measurement of a run's values for a measurement of series.
 func OfRun(measurement string) string { return RunPrefix + strings.TrimPrefix(measurement, Prefix) }
 

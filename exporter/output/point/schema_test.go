@@ -86,9 +86,7 @@ func TestEveryLabelIsATagOrAFieldOfItsMeasurement(t *testing.T) {
 func all() (list []point.Measurement) {
 	for _, m := range point.Series(families.All()) {
 		list = append(list, m)
-		m.Name = point.OfRun(m.Name)
-		m.Columns = append(slices.Clone(m.Columns), point.Column{Key: point.RunField, Kind: lineprotocol.String})
-		list = append(list, m)
+		list = append(list, m.OfRun())
 	}
 	return append(list, point.RawMeasurements(families.Tables())...)
 }

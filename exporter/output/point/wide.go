@@ -2,9 +2,13 @@ package point
 
 import (
 	"hash/maphash"
+	"slices"
+	"strconv"
+	"strings"
 
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 )
 
 // Wide makes points of readings: one point with the fields of all families that share measurement and labels. Add the families
@@ -34,10 +38,15 @@ func NewWide(t *Table) *Wide {
 // Begin starts the points of one instant; call End after the last reading.
 func (w *Wide) Begin(at instant.Time, emit func(*Point)) { w.at, w.emit, w.run = at, emit, w.run[:0] }
 
-// BeginRun is Begin with the values of a run: its measurements, and its id as a field.
-func (w *Wide) BeginRun(at instant.Time, id string, emit func(*Point)) {
-	w.Begin(at, emit)
-	w.run = append(w.run, Field{RunField, Text(id)})
+// BeginRun is Begin with the values of a run: its measurements, its id as a field, and its hour and kind of day as tags.
+func (w *Wide) BeginRun(run *record.Result, emit func(*Point)) {
+	more := []Tag{{DayTypeTag, orNone(string(run.DayType))}, {LocalHourTag, strconv.Itoa(run.LocalHour)}}
+	w.Begin(run.Begin, func(p *Point) {
+		p.Tags = append(p.Tags, more...)
+		slices.SortFunc(p.Tags, func(a, b Tag) int { return strings.Compare(a.Key, b.Key) })
+		emit(p)
+	})
+	w.run = append(w.run, Field{RunField, Text(run.Run)})
 }
 
 // End emits the last points.
