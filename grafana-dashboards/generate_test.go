@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -412,5 +413,19 @@ func TestLinksAreInSight(t *testing.T) {
 	}
 	if links == 0 {
 		t.Error("there is no link")
+	}
+}
+
+// Prometheus 2.42 does not have these functions, and later ones only with --enable-feature=promql-experimental-functions.
+func TestNoFunctionNeedsAFeatureFlag(t *testing.T) {
+	experimental := regexp.MustCompile(`\b(sort_by_label|sort_by_label_desc|limitk|limit_ratio|mad_over_time|info|double_exponential_smoothing|ts_of_\w+|first_over_time)\s*\(`)
+	for name, b := range boards() {
+		text, err := render(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range experimental.FindAllStringSubmatch(string(text), -1) {
+			t.Errorf("%s calls %s", name, found[1])
+		}
 	}
 }

@@ -90,7 +90,7 @@ func hourByDate() *heatmap.PanelBuilder {
 		Title("Hours by date, $direction: p95 of the delay").
 		Description("95th percentile of the delays of each hour of the day (rows) and date (columns). A horizontal stripe is a busy hour, a vertical one a bad day, an edge a change. Days end at midnight UTC.").
 		NoValue(noHours).Datasource(datasource()).
-		Targets(targets(one(ranged("sort_by_label("+ofHour(all.quantile("0.95", metric.Delay, "hour"))+`, "hour")`, "{{hour}}")))).
+		Targets(targets(one(ranged(ofHour(all.quantile("0.95", metric.Delay, "hour")), "{{hour}}")))).
 		Interval("1d").Span(12).Height(22).CellGap(0).
 		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)).
 		CellValues(heatmap.NewCellValuesBuilder().Unit("s").Decimals(1)).
