@@ -98,8 +98,3 @@ func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
 	return "sum by (" + labels + ") (sum_over_time((sum by (" + inner + ") (sum_over_time(" + recFrom(thisPath, name, matchers...) + "[1h])) * on (" + hour + ") group_left (" + label + ") " +
 		"count_values by (" + hour + `) ("` + label + `", sum_over_time(` + recFrom(thisAgent, of.Name) + "[1h])) ^ 0)[$__range:1h]))"
 }
-
-// ofHour pads the label hour, so that hours sort as text.
-func ofHour(expr string) string {
-	return `label_replace(` + expr + `, "hour", "0$1", "hour", "(.)")`
-}

@@ -83,20 +83,19 @@ func weekTable() *tablepanel.PanelBuilder {
 	}))
 }
 
-// hourByDate has a column of each day and a row of each hour.
+// hourByDate has a column of each day and a row of each hour: Grafana orders series with numbers as names.
 func hourByDate() *heatmap.PanelBuilder {
 	all := past{base: thisPath, within: "[1d]", matchers: []string{chosen}}
 	return heatmap.NewPanelBuilder().
 		Title("Hours by date, $direction: p95 of the delay").
 		Description("95th percentile of the delays of each hour of the day (rows) and date (columns). A horizontal stripe is a busy hour, a vertical one a bad day, an edge a change. Days end at midnight UTC.").
 		NoValue(noHours).Datasource(datasource()).
-		Targets(targets(one(ranged(ofHour(all.quantile("0.95", metric.Delay, "hour")), "{{hour}}")))).
+		Targets(targets(one(ranged(all.quantile("0.95", metric.Delay, "hour"), "{{hour}}")))).
 		Interval("1d").Span(12).Height(22).CellGap(0).
 		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)).
 		CellValues(heatmap.NewCellValuesBuilder().Unit("s").Decimals(1)).
 		YAxis(heatmap.NewYAxisConfigBuilder().AxisPlacement(common.AxisPlacementLeft)).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).
 			Scheme("Spectral").Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64)).
-		WithTransformation(transform("joinByField", map[string]any{"byField": "Time", "mode": "outer"})).
 		ShowLegend()
 }

@@ -52,7 +52,7 @@ func longCCDF() *trend.PanelBuilder {
 		"Share of the known delays that are longer than this delay, on logarithmic axes: the tail. It ends at 1/n, the share of one packet of n: what is rarer is not known. Corresponds to WPI figure 6.",
 		"percentunit", noHours + ". Native histograms are needed",
 	}, axis{label: "le", column: "curve", unit: "s", log: 10}, tail(native, "histogram_count("+native+")")).
-		Min(1e-6).Max(1).ScaleDistribution(scale(10)).
+		Min(1e-6).Max(1).Decimals(4).ScaleDistribution(scale(10)).
 		OverrideByRegexp("/^forward/", props{color(blue)}).
 		OverrideByRegexp("/^reverse/", props{color(orange)})
 }

@@ -27,6 +27,11 @@ func tested(within string, matchers ...string) past {
 	return past{base: anyTest, within: within, matchers: matchers}
 }
 
+// joined names curves by kind of day and direction.
+func joined(expr string) string {
+	return `label_join(` + expr + `, "curve", " ", "` + dayType + `", "direction")`
+}
+
 // longThroughput shows runs as points. A line between runs that are apart would suggest values.
 func longThroughput() *timeseries.PanelBuilder {
 	all := tested(stepRange)
@@ -42,29 +47,29 @@ func longThroughput() *timeseries.PanelBuilder {
 }
 
 func throughputCDF() *trend.PanelBuilder {
-	all := tested(dashboardRange, chosen)
-	by := distribution{of: metric.TCPRunThroughput, by: dayType}
+	all := tested(dashboardRange)
+	const by = dayType + ", direction"
 	p := curve(text{
-		"TCP throughput CDF by kind of day, $direction",
+		"TCP throughput CDF by kind of day",
 		"Share of the runs on weekdays, weekends and holidays with at most this throughput; each run counts once. From 16 quantiles of native histograms with a resolution of 2.2 %. Corresponds to WPI figure 2.",
 		"percentunit", noLongRuns + ". Native histograms are needed",
-	}, axis{label: "le", column: dayType, unit: inBits, bytes: true}, by.quantiles(all.counts(metric.TCPRunThroughput, dayType))).Min(0).Max(1)
+	}, axis{label: "le", column: "curve", unit: inBits, bytes: true}, joined(distribution{of: metric.TCPRunThroughput, by: by}.quantiles(all.counts(metric.TCPRunThroughput, by)))).Min(0).Max(1)
 	for _, d := range dayTypes() {
-		p.OverrideByName(d.name, props{color(d.color)})
+		p.OverrideByRegexp("/^"+d.name+"/", props{shades(d.color)})
 	}
 	return p
 }
 
 // throughputByHour is a mean of runs: each hour has few.
 func throughputByHour() *trend.PanelBuilder {
-	all := tested(dashboardRange, chosen)
+	all := tested(dashboardRange)
 	p := curve(text{
-		"TCP throughput by hour of day, $direction",
+		"TCP throughput by hour of day",
 		"Mean of the last run of each hour, by hour of the day, on weekdays, weekends and holidays. Whether hours differ by more than chance, and by how much, says oneway trends. Corresponds to WPI figure 3.",
 		inBits, noLongRuns,
-	}, axis{label: "hour", column: dayType, unit: "suffix:h", least: new(0.0), most: new(23.0)}, bitsOf(all.mean(rules.LongLast(metric.TCPThroughput), "hour, "+dayType))).Min(0)
+	}, axis{label: "hour", column: "curve", unit: "suffix:h", least: new(0.0), most: new(23.0)}, joined(bitsOf("("+all.mean(rules.LongLast(metric.TCPThroughput), "hour, direction, "+dayType)+")"))).Min(0)
 	for _, d := range dayTypes() {
-		p.OverrideByName(d.name, props{color(d.color)})
+		p.OverrideByRegexp("/^"+d.name+"/", props{shades(d.color)})
 	}
 	return p
 }
