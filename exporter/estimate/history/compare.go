@@ -31,7 +31,7 @@ type Comparison struct {
 	BetterA Estimate
 	// Pairs is the number of hours that both have, by which they are compared; 0: by all values of both.
 	Pairs int
-	// P is the two-sided probability of a difference at least as large without any effect, without error bounds.
+	// P is the two-sided probability of a difference at least as large as Relative without any effect, without error bounds.
 	P       float64
 	Verdict Verdict
 }
@@ -49,49 +49,51 @@ func Compare(a, b []Sample, better Better, o Options) (Comparison, bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return Comparison{}, false
 	}
-	c := Comparison{A: count(a), B: count(b), MedianA: medianOf(a), MedianB: medianOf(b)}
+	c := Comparison{A: Count(a), B: Count(b), MedianA: medianOf(a), MedianB: medianOf(b)}
 	comparable, atZero := makeContrast(a, b, &c)
-	t := comparable.test()
-	half := t.half(1 - Level)
 	if c.BetterA = atZero.logit(); better == Higher {
 		c.BetterA = Estimate{1 - c.BetterA.Value, 1 - c.BetterA.High, 1 - c.BetterA.Low}
 	}
-	c.P = tail((comparable.shareBelow(0)-0.5)/t.deviation, t.df)
-	if t.deviation == 0 {
-		c.P = 1
-	}
-	c.Difference = comparable.interval(half)
-	strict := t.half((1 - Level) / float64(max(1, o.Comparisons)))
-	c.conclude(a, b, comparable, half, strict, t.df, o)
+	c.Difference = comparable.interval(comparable.test().half(1 - Level))
+	c.conclude(a, b, comparable, o)
 	return c, true
 }
 
-// conclude computes the relative difference and the verdict.
-func (c *Comparison) conclude(a, b []Sample, linear contrast, half, strict, df float64, o Options) {
-	days := count(slices.Concat(a, b)).Days
-	var relative, limits Estimate
+// conclude computes the relative difference, the probability of chance and the verdict. Where all values are above 0 these are about logarithms: a
+// factor between two conditions remains one when the level of both changes.
+func (c *Comparison) conclude(a, b []Sample, linear contrast, o Options) {
+	basis, scaled := linear, func(e Estimate) Estimate { return e.scaled(1 / c.MedianB) }
 	if positive(a) && positive(b) {
-		logs := linear.logarithms()
-		relative, limits = ratios(logs.interval(half)), ratios(logs.interval(strict))
-		c.Bound = max(relative.Value-ratios(logs.shift(-1).interval(0)).Value, ratios(logs.shift(1).interval(0)).Value-relative.Value)
-	} else if c.MedianB > 0 {
-		relative, limits = c.Difference.scaled(1/c.MedianB), linear.interval(strict).scaled(1/c.MedianB)
-		c.Bound = (linear.shift(1).interval(0).Value - c.Difference.Value) / c.MedianB
-	} else {
+		basis, scaled = linear.logarithms(), ratios
+	}
+	t := basis.test()
+	if c.P = 1; t.deviation > 0 {
+		c.P = tail((basis.shareBelow(0)-0.5)/t.deviation, t.df)
+	}
+	if !(c.MedianB > 0) {
 		c.Verdict = Verdict{Outcome: Unknown, Reason: NoRelative}
 		return
 	}
-	c.Relative, c.RelativeKnown = relative, true
+	c.Relative, c.RelativeKnown = scaled(basis.interval(t.half(1-Level))), true
+	strict := scaled(basis.interval(t.half((1 - Level) / float64(max(1, o.Comparisons)))))
+	middle := func(bounds float64) float64 { return scaled(basis.shift(bounds).interval(0)).Value }
+	c.Bound = max(c.Relative.Value-middle(-1), middle(1)-c.Relative.Value)
 	if tied(a, b) {
 		c.Verdict = Verdict{Outcome: Unknown, Reason: Tied}
 		return
 	}
-	c.Verdict = judge(relative, limits, c.Bound, df, days, o.margin())
+	c.Verdict = judge(c.Relative, strict, c.Bound, t.df, Count(slices.Concat(a, b)).Days, o.margin())
 }
 
-// ratios are relative differences from differences of logarithms.
+// ratios are relative differences from differences of logarithms; an infinite limit remains.
 func ratios(e Estimate) Estimate {
-	return Estimate{math.Expm1(e.Value), math.Expm1(e.Low), math.Expm1(e.High)}
+	of := func(v float64) float64 {
+		if math.IsInf(v, 0) {
+			return v
+		}
+		return math.Expm1(v)
+	}
+	return Estimate{of(e.Value), of(e.Low), of(e.High)}
 }
 
 // positive: all values are above 0 whatever their errors.

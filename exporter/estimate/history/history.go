@@ -101,8 +101,8 @@ type Counts struct {
 	MissingHours int
 }
 
-// count counts the samples; valid ones only.
-func count(samples []Sample) Counts {
+// Count counts the samples.
+func Count(samples []Sample) Counts {
 	days, hours := map[int]bool{}, map[int64]bool{}
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, s := range samples {

@@ -98,7 +98,7 @@ func TestTooFewSamplesHaveNoResult(t *testing.T) {
 func TestCountsHaveDaysAndMissingHours(t *testing.T) {
 	s := generator{days: 10, level: 20, hourSD: 0.1}.samples(rand.New(rand.NewPCG(1, 1)))
 	s = slices.Delete(s, 30, 60)
-	if c := count(s); c != (Counts{Samples: 210, Days: 10, MissingHours: 30}) {
+	if c := Count(s); c != (Counts{Samples: 210, Days: 10, MissingHours: 30}) {
 		t.Errorf("%+v", c)
 	}
 }

@@ -37,8 +37,8 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	if !(wholeA > 0 && wholeB > 0) {
 		return Shares{}, false
 	}
-	s := Shares{A: count(plain(a)), B: count(plain(b)), ShareA: sa, ShareB: sb}
-	all := count(append(plain(a), plain(b)...)).Days
+	s := Shares{A: Count(plain(a)), B: Count(plain(b)), ShareA: sa, ShareB: sb}
+	all := Count(append(plain(a), plain(b)...)).Days
 	for d := range zb {
 		zb[d] = -zb[d]
 	}

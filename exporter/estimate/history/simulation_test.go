@@ -29,7 +29,7 @@ func tolerance(share float64, n int) float64 {
 
 func drawsOf(n int) int {
 	if n >= 1000 {
-		return DefaultDraws
+		return 1000
 	}
 	return 200
 }

@@ -57,7 +57,7 @@ func HoursOfDay(samples []Sample, o Options) (TimeOfDay, bool) {
 	if g == nil {
 		return TimeOfDay{}, false
 	}
-	t := TimeOfDay{Counts: count(samples), Seed: o.Seed, Median: medianOf(samples)}
+	t := TimeOfDay{Counts: Count(samples), Seed: o.Seed, Median: medianOf(samples)}
 	groups := make([][]float64, hours)
 	for _, s := range samples {
 		groups[s.Hour] = append(groups[s.Hour], s.Value)
