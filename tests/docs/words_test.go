@@ -48,7 +48,7 @@ func TestNamesInDocumentsExist(t *testing.T) {
 // otherNames are names of the kernel, of Prometheus and of the sidecar of Grafana, and columns of "oneway report" with a direction.
 func otherNames() []string {
 	return []string{
-		"tcpi_rcv_ooopack", "fq_codel", "rule_files", "grafana_dashboard", "delay_forward_p50_seconds", "delay_forward_max_seconds", "delays_forward_low_confidence_ratio",
+		"tcpi_rcv_ooopack", "fq_codel", "rule_files", "grafana_dashboard", "delay_forward_max_seconds", "delays_forward_low_confidence_ratio",
 		"delays_forward_negative_ratio", "delays_forward_withheld_ratio", "loss_forward_ratio", "loss_forward_highest_ratio", "loss_reverse_ratio", "loss_reverse_highest_ratio",
 	}
 }

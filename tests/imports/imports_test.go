@@ -39,7 +39,7 @@ var rooms = map[string]room{
 	"agent":     {[]string{"clock", "core", "estimate", "load", "net", "output", "probe", "reflector", "watcher"}, "no member of a registry, no HTTP"},
 	"families":  {[]string{"agent", "clocks", "core", "load", "outputs", "probes", "watchers"}, "the types of all registries and their metric families"},
 	"doc":       {[]string{"core", "output"}, "documents that are generated"},
-	"serve":     {[]string{"agent", "core", "doc", "probe", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
+	"serve":     {[]string{"agent", "core", "doc", "estimate", "probe", "watcher"}, "the agent's data over HTTP, and reports of stored data"},
 	"cmd":       {[]string{"agent", "clock", "clocks", "core", "estimate", "families", "load", "net", "output", "probe", "probes", "reflector", "serve"}, "joins everything"},
 }
 

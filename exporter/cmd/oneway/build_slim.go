@@ -30,7 +30,7 @@ func webFlags(cmd *kingpin.CmdClause) *httpd.Flags {
 
 // lacking returns the error of a command that this build lacks.
 func lacking(args []string) error {
-	if slices.Contains([]string{"calibrate", "report", "man", "verify"}, args[0]) {
+	if slices.Contains([]string{"calibrate", "report", "trends", "compare", "man", "verify"}, args[0]) {
 		return fmt.Errorf("this build (slim) lacks the command %s; another host's oneway has it", args[0])
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -73,12 +74,15 @@ func summaries(all []*kingpin.CmdModel) (rows [][2]string) {
 	return rows
 }
 
+// notInOverview are the commands that people rarely type: --help has all.
+func notInOverview() []string { return []string{"help", "version", "healthy"} }
+
 // overview writes what the program prints without arguments: its commands, and where to go on.
 func overview(out io.Writer, app *kingpin.ApplicationModel) error {
 	var page strings.Builder
 	fmt.Fprintf(&page, "Measure network paths: one-way delay, loss, voice quality, throughput.\n\nusage: oneway <command> [<args> ...]\n\n")
 	for _, row := range summaries(app.FlattenedCommands()) {
-		if row[0] != "help" {
+		if !slices.Contains(notInOverview(), row[0]) {
 			fmt.Fprintf(&page, "  %-15s  %s\n", row[0], row[1])
 		}
 	}

@@ -66,6 +66,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 	documents := map[string]any{
 		"probe": probeHead{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{}, "transfer": udptraffic.Transfer{},
 		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{}, "incident": incident.Body{},
+		"trends": trendsDocument{}, "compare": compareDocument{},
 	}
 	for _, one := range probes.All() {
 		if kind, ok := one.(loadtest.Commander); ok {

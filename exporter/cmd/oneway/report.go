@@ -64,7 +64,7 @@ func reportCommand(app *kingpin.Application) {
 	cmd.Flag("interval", fmt.Sprintf("Interval of availability, %s to %s; at least the scrape interval.", option.String(leastInterval), option.String(mostInterval))).Default("1m").DurationVar(&f.interval)
 	cmd.Flag("probe", "Light probe of the path, if it has several.").PlaceHolder("NAME").StringVar(&f.probe)
 	cmd.Flag("instance", "Agent that measures the path, by its label instance, if several do.").PlaceHolder("NAME").StringVar(&f.instance)
-	f.server.register(cmd, "http://127.0.0.1:9090")
+	f.server.register(cmd, localPrometheus)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, time.Now()) }))
 }
 

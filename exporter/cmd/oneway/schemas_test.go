@@ -30,6 +30,7 @@ import (
 	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/serve/historyreport"
 	"oneway.example/exporter/serve/httpd"
 	"oneway.example/exporter/watcher"
 	"oneway.example/exporter/watchers"
@@ -226,6 +227,8 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(clockSettings(), stamp.Options{}, backtoback.Options{})},
 		{document.Voice, "oneway voice --json", voiceDocument{}, settings(call)},
 		{document.Status, "/api/v1/status", agent.Status{}, func(whole part) { withWatchers(g, whole["properties"].(part)) }},
+		{document.Trends, "oneway trends --json", trendsDocument{}, settings(selectedHistories(part{"busy_hours": text}))},
+		{document.Compare, "oneway compare --json", compareDocument{}, settings(selectedHistories(part{}))},
 		{document.Runs, "/runs", httpd.Runs{}, nil},
 		{document.Report, "/runs/ID", report.Document{}, func(whole part) {
 			run := g.Object(reflect.TypeFor[loadtest.Outcome]())
@@ -251,6 +254,16 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 		t.Errorf("fields without a description, by a comment or by fieldWords: %q", g.Undescribed)
 	}
 	return all
+}
+
+// selectedHistories are the settings of historyFlags.
+func selectedHistories(others part) part {
+	text, number, instant := part{"type": "string"}, part{"type": "number"}, part{"type": "string", "format": "date-time"}
+	maps.Copy(others, part{
+		"measure": part{"type": "string", "enum": historyreport.MeasureNames()}, "from": instant, "to": instant, "timezone": text,
+		"margin_ratio": number, "loss_margin_ratio": number, "seed": part{"type": "integer"}, "draws": part{"type": "integer"},
+	})
+	return others
 }
 
 // tableOfKinds is the table of the documents in exporter/doc/json.md, by kind.

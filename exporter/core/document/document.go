@@ -22,6 +22,8 @@ const (
 	Report      Kind = "report"
 	Runs        Kind = "runs"
 	Status      Kind = "status"
+	Trends      Kind = "trends"
+	Compare     Kind = "compare"
 )
 
 // Version is the version of all kinds. Within one, fields are added, and none is renamed, removed or given another meaning.

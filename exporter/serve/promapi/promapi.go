@@ -86,6 +86,9 @@ func Shown(s string) string {
 	return s
 }
 
+// FormType is the type of a body with the parameters of a query.
+const FormType = "application/x-www-form-urlencoded"
+
 // Concurrent is how many requests of one program ask the server at a time: Prometheus evaluates 20 queries at a time by default, for all
 // clients.
 const Concurrent = 8
@@ -109,7 +112,7 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, data an
 	if strings.HasPrefix(path, "label/") { // no form
 		request.Method, request.Body, request.ContentLength, request.URL.RawQuery = http.MethodGet, http.NoBody, 0, query.Encode()
 	} else {
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Content-Type", FormType)
 	}
 	if c.server.Authorization != "" {
 		request.Header.Set("Authorization", c.server.Authorization)
@@ -155,8 +158,13 @@ func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 // At evaluates a query at a time.
 func (c *Client) At(ctx context.Context, query string, t time.Time) (model.Vector, error) {
 	var data struct{ Result model.Vector }
-	err := c.get(ctx, "query", url.Values{"query": {query}, "time": {unix(t)}}, &data)
+	err := c.Query(ctx, query, t, &data)
 	return data.Result, err
+}
+
+// Query evaluates a query at a time; data is a pointer to a struct with the field Result, of the type of the result.
+func (c *Client) Query(ctx context.Context, query string, t time.Time, data any) error {
+	return c.get(ctx, "query", url.Values{"query": {query}, "time": {unix(t)}}, data)
 }
 
 // Range evaluates a query from one time to another, both included.

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// delays is a CSV file of four weeks of hours of two access networks; one is slower by a fifth.
+func delays(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("time,value,access\n")
+	for i := range 28 * 24 {
+		fmt.Fprintf(&text, "%d,%.6f,umts\n%d,%.6f,wifi\n", 1767571200+3600*i, 0.024+0.0001*float64(i*i%7), 1767571200+3600*i, 0.02+0.0001*float64(i*i%11))
+	}
+	name := filepath.Join(t.TempDir(), "delays.csv")
+	if err := os.WriteFile(name, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func historyOf(t *testing.T) historyFlags {
+	t.Helper()
+	return historyFlags{measure: "delay", from: "2026-01-01", to: "2026-03-01", zone: "UTC", margin: 10, loss: 0.1, seed: 1, csv: delays(t)}
+}
+
+func TestTrendsPrintsASentenceForEachResult(t *testing.T) {
+	f := &trendsFlags{historyFlags: historyOf(t), labels: "access=umts", busy: "18-22"}
+	var out bytes.Buffer
+	if err := f.run(t.Context(), &out, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"access=umts, delay p50: median 24.", "n = 672 on 28 days", "\n  time of day: explains ", ": equal within 10 %", "\n  trend: ", "\n  no change of the level is shown\n", "seed 1; hours of UTC."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "wifi") {
+		t.Error("the labels select nothing")
+	}
+}
+
+func TestCompareFindsTheDifference(t *testing.T) {
+	for _, f := range []compareFlags{{a: "access=umts", b: "access=wifi"}, {by: "access"}} {
+		f.historyFlags = historyOf(t)
+		var out bytes.Buffer
+		if err := f.run(t.Context(), &out, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, "access=umts against access=wifi: 24.2 ms and 20.4 ms") || !strings.Contains(text, "differs by at least ") || !strings.Contains(text, "672 pairs of the same hour") {
+			t.Error(text)
+		}
+	}
+	periods := compareFlags{historyFlags: historyOf(t), labels: "access=wifi", aFrom: "2026-01-05", aTo: "2026-01-19", bFrom: "2026-01-19", bTo: "2026-02-02"}
+	periods.json.full = true
+	var out bytes.Buffer
+	if err := periods.run(t.Context(), &out, time.Now()); err != nil || !strings.Contains(out.String(), `"outcome": "equal"`) || !strings.Contains(out.String(), `"schema": "oneway/compare/1"`) {
+		t.Error(err, out.String())
+	}
+}
+
+func TestHistoryFlagsAreChecked(t *testing.T) {
+	for want, change := range map[string]func(f *compareFlags){
+		"one of these is required":                          func(*compareFlags) {},
+		`--a: "umts" is no condition`:                       func(f *compareFlags) { f.a, f.b = "umts", "access=wifi" },
+		"--a-from and --a-to are required together":         func(f *compareFlags) { f.aFrom = "2026-01-05" },
+		`--timezone is "Berlin"`:                            func(f *compareFlags) { f.zone = "Berlin" },
+		"--margin is 0":                                     func(f *compareFlags) { f.margin = 0 },
+		"--from is 2026-01-01T00:00:00Z; it must be before": func(f *compareFlags) { f.to = "2025-01-01" },
+		"--measure=loss needs the packets":                  func(f *compareFlags) { f.measure = "loss" },
+		"exclude each other":                                func(f *compareFlags) { f.by, f.influx = "access", "http://127.0.0.1:1" },
+	} {
+		f := &compareFlags{historyFlags: historyOf(t)}
+		change(f)
+		err := f.run(t.Context(), &bytes.Buffer{}, time.Now())
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for _, hours := range []string{"", "18", "18-18", "24-3", "a-b", "-1-3"} {
+		f := &trendsFlags{historyFlags: historyOf(t), busy: hours}
+		if err := f.run(t.Context(), &bytes.Buffer{}, time.Now()); err == nil || !strings.Contains(err.Error(), "--busy-hours is") {
+			t.Errorf("%q: %v", hours, err)
+		}
+	}
+}

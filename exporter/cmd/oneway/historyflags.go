@@ -1,0 +1,169 @@
+//go:build !slim
+
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	_ "time/tzdata" // --timezone works on a host without zone files
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/core/document"
+	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/estimate/history"
+	"oneway.example/exporter/serve/historyreport"
+	"oneway.example/exporter/serve/slareport"
+)
+
+// historyFlags select histories and their analysis; `oneway trends` and `oneway compare` have them.
+type historyFlags struct {
+	measure, from, to, zone        string
+	margin, loss                   float64
+	seed                           uint64
+	json                           jsonFlag
+	server                         prometheusFlags
+	influx, database, token, basic string
+	csv, timeColumn, valueColumn   string
+	measured                       historyreport.Measure
+	begin, end                     time.Time
+	location                       *time.Location
+}
+
+// defaultDays is the time before --to without --from.
+const defaultDays = 90
+
+func (f *historyFlags) register(cmd *kingpin.CmdClause) {
+	names := historyreport.MeasureNames()
+	cmd.Flag("measure", "What is read: "+strings.Join(names, ", ")+".").Default(names[0]).EnumVar(&f.measure, names...)
+	cmd.Flag("from", fmt.Sprintf("Begin: a date in --timezone, or a time of RFC 3339; default: %d days before --to.", defaultDays)).PlaceHolder("2026-01-01").StringVar(&f.from)
+	cmd.Flag("to", "End, not included: a date in --timezone, or a time of RFC 3339; default: now.").PlaceHolder("2027-01-01").StringVar(&f.to)
+	cmd.Flag("timezone", "Time zone of dates, and of hours that the store does not know, such as Europe/Berlin; default: that of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
+	cmd.Flag("margin", "Difference in percent of the median that does not matter.").Default("10").Float64Var(&f.margin)
+	cmd.Flag("loss-margin", "Difference of loss in percent of the packets that does not matter.").Default("0.1").Float64Var(&f.loss)
+	cmd.Flag("seed", "Seed of the random draws of days.").Default("1").Uint64Var(&f.seed)
+	f.server.register(cmd, "")
+	cmd.Flag("influxdb.url", "Address of InfluxDB (1.8, or 2 and 3 with InfluxQL), in place of Prometheus.").PlaceHolder("http://127.0.0.1:8086").StringVar(&f.influx)
+	cmd.Flag("influxdb.database", "Database of the points.").Default("oneway").StringVar(&f.database)
+	cmd.Flag("influxdb.token-file", "File with a token for InfluxDB.").PlaceHolder("FILE").StringVar(&f.token)
+	cmd.Flag("influxdb.basic-auth-file", "File with user:password for InfluxDB.").PlaceHolder("FILE").StringVar(&f.basic)
+	cmd.Flag("csv", "File with the columns time, value and, if known, error_bound, hour and day_type; others are labels. - is standard input.").PlaceHolder("FILE").StringVar(&f.csv)
+	cmd.Flag("csv.time", "Name of the column with the time.").Default("time").StringVar(&f.timeColumn)
+	cmd.Flag("csv.value", "Name of the column with the value.").Default("value").StringVar(&f.valueColumn)
+	f.json.register(cmd, "Print a JSON document.")
+}
+
+// check parses the flags that are text. An error is a usageError.
+func (f *historyFlags) check(now time.Time) (err error) {
+	if err = f.parse(now); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+func (f *historyFlags) parse(now time.Time) (err error) {
+	f.location = time.Local
+	if f.zone != "" {
+		if f.location, err = time.LoadLocation(f.zone); err != nil {
+			return fmt.Errorf("--timezone is %q; it must be a name such as Europe/Berlin or UTC", f.zone)
+		}
+	}
+	f.measured, _ = historyreport.MeasureByName(f.measure) // the parser accepts no other name
+	f.begin, f.end, err = f.period("--from", "--to", f.from, f.to, now)
+	if err != nil {
+		return err
+	}
+	if !(f.margin > 0 && f.margin <= 100) {
+		return fmt.Errorf("--margin is %v; it must be above 0 and at most 100 percent", f.margin)
+	}
+	if !(f.loss > 0 && f.loss <= 100) {
+		return fmt.Errorf("--loss-margin is %v; it must be above 0 and at most 100 percent", f.loss)
+	}
+	if f.csv != "" && f.measured.Share() {
+		return errors.New("--measure=loss needs the packets of each hour, from Prometheus or InfluxDB; a CSV file has one value a row")
+	}
+	return nil
+}
+
+// period parses two flags.
+func (f *historyFlags) period(fromFlag, toFlag, fromText, toText string, now time.Time) (from, to time.Time, err error) {
+	to = now.In(f.location)
+	if toText != "" {
+		if to, err = slareport.ParseTime(toText, f.location); err != nil {
+			return from, to, fmt.Errorf("%s %w", toFlag, err)
+		}
+	}
+	from = to.AddDate(0, 0, -defaultDays)
+	if fromText != "" {
+		if from, err = slareport.ParseTime(fromText, f.location); err != nil {
+			return from, to, fmt.Errorf("%s %w", fromFlag, err)
+		}
+	}
+	if !from.Before(to) {
+		return from, to, fmt.Errorf("%s is %s; it must be before %s, %s", fromFlag, from.Format(time.RFC3339), toFlag, to.Format(time.RFC3339))
+	}
+	return from, to, nil
+}
+
+// source is the store that the flags select.
+func (f *historyFlags) source() (historyreport.Source, error) {
+	switch {
+	case f.csv != "" && (f.influx != "" || f.server.url != ""), f.influx != "" && f.server.url != "":
+		return nil, usageError{errors.New("--prometheus.url, --influxdb.url and --csv exclude each other")}
+	case f.csv != "":
+		return historyreport.CSV{File: f.csv, Time: f.timeColumn, Value: f.valueColumn}, nil
+	case f.influx != "":
+		return f.points()
+	}
+	server := f.server
+	if server.url == "" {
+		server.url = localPrometheus
+	}
+	s, err := server.connect()
+	return historyreport.Prometheus{Server: s}, err
+}
+
+// points is InfluxDB with its credentials.
+func (f *historyFlags) points() (historyreport.Source, error) {
+	if at, err := url.Parse(f.influx); err != nil || at.Host == "" {
+		return nil, usageError{fmt.Errorf("--influxdb.url is %q; it must begin with http:// or https://, such as http://127.0.0.1:8086", f.influx)}
+	}
+	if f.token != "" && f.basic != "" {
+		return nil, usageError{errors.New("--influxdb.token-file and --influxdb.basic-auth-file exclude each other")}
+	}
+	d := historyreport.InfluxDB{URL: f.influx, Database: f.database}
+	if file := f.token + f.basic; file != "" {
+		text, err := keyfile.Read(file)
+		if err != nil {
+			return nil, fmt.Errorf("credentials of InfluxDB: %w", err)
+		}
+		secret := strings.TrimSpace(string(text))
+		if d.Authorization = "Token " + secret; f.basic != "" {
+			d.Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(secret))
+		}
+	}
+	return d, nil
+}
+
+func (f *historyFlags) query(labels map[string]string) historyreport.Query {
+	return historyreport.Query{Measure: f.measured, Labels: labels, From: f.begin, To: f.end, Zone: f.location}
+}
+
+func (f *historyFlags) options() historyreport.Options {
+	return historyreport.Options{
+		Options: history.Options{Margin: f.margin / 100, Seed: f.seed},
+		Loss:    f.loss / 100, Busy: [2]int{18, 22}, End: f.end, Zone: f.location,
+	}
+}
+
+// settings are the settings of the document.
+func (f *historyFlags) settings() document.Settings {
+	return document.Settings{
+		"measure": f.measure, "from": f.begin.UTC(), "to": f.end.UTC(), "timezone": f.location.String(),
+		"margin_ratio": f.margin / 100, "loss_margin_ratio": f.loss / 100, "seed": f.seed, "draws": history.DefaultDraws,
+	}
+}

@@ -1,0 +1,72 @@
+package historyreport
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"oneway.example/exporter/estimate/history"
+)
+
+// Side is a condition: its name, and what it has.
+type Side struct {
+	Name    string
+	Samples []history.Sample
+	Counted []history.Counted
+}
+
+// SideOf has the samples of all series. Several paths in one hour are samples of one condition: the interval is about these paths.
+func SideOf(name string, all []Series) Side {
+	s := Side{Name: name}
+	for _, one := range all {
+		s.Samples, s.Counted = append(s.Samples, one.Samples...), append(s.Counted, one.Counted...)
+	}
+	return s
+}
+
+// Compare compares pairs of conditions, with Holm's correction for all of them: the outcome differs needs it, and its smallest difference
+// holds for all together (Bonferroni). A pair without a sample is left out.
+func Compare(pairs [][2]Side, m Measure, o Options) []Comparison {
+	o.Comparisons = len(pairs)
+	all, p := []Comparison{}, []float64{}
+	for _, pair := range pairs {
+		name := pair[0].Name + " against " + pair[1].Name
+		if m.Share() {
+			if c, ok := history.CompareShares(pair[0].Counted, pair[1].Counted, o.Loss, o.Options); ok {
+				all, p = append(all, sharesOf(name, m, c)), append(p, c.P)
+			}
+			continue
+		}
+		if c, ok := history.Compare(pair[0].Samples, pair[1].Samples, m.Better, o.Options); ok {
+			d := comparisonOf(name, m, c)
+			d.Text += fmt.Sprintf("; A is better with a probability of %s, n = %d and %d on %d and %d days", ratioText(c.BetterA), c.A.Samples, c.B.Samples, c.A.Days, c.B.Days)
+			if c.Pairs > 0 {
+				d.Text += fmt.Sprintf(", %d pairs of the same hour", c.Pairs)
+			}
+			all, p = append(all, d), append(p, c.P)
+		}
+	}
+	if len(pairs) > 1 {
+		for i, v := range history.Holm(p) {
+			all[i].Adjusted = &v
+		}
+	}
+	return all
+}
+
+// ByLabel pairs each value of a label with each other one.
+func ByLabel(all []Series, label string) (pairs [][2]Side) {
+	by := map[string][]Series{}
+	for _, s := range all {
+		if v := s.Labels[label]; v != "" {
+			by[v] = append(by[v], s)
+		}
+	}
+	values := slices.Sorted(maps.Keys(by))
+	for i, a := range values {
+		for _, b := range values[i+1:] {
+			pairs = append(pairs, [2]Side{SideOf(label+"="+a, by[a]), SideOf(label+"="+b, by[b])})
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,272 @@
+package historyreport
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the host may lack a zone database
+
+	"oneway.example/exporter/estimate/history"
+	"oneway.example/exporter/serve/promapi"
+)
+
+var monday = time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC)
+
+func query(t *testing.T, measure string) Query {
+	t.Helper()
+	m, ok := MeasureByName(measure)
+	if !ok {
+		t.Fatal(measure)
+	}
+	return Query{Measure: m, From: monday, To: monday.AddDate(0, 0, 40), Zone: time.UTC}
+}
+
+// prometheus replies with an hourly series of 40 days: the value is the number of the hour, recorded a minute after it.
+func prometheus(t *testing.T) *promapi.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/series") {
+			fmt.Fprint(w, `{"status":"success","data":[{"__name__":"oneway_path_labels_info","path":"a","instance":"i","access":"umts"}]}`)
+			return
+		}
+		var end, length int64
+		text := r.FormValue("query")
+		_, err1 := fmt.Sscan(r.FormValue("time"), &end)
+		_, err2 := fmt.Sscanf(text[strings.LastIndex(text, "[")+1:], "%ds]", &length)
+		if err1 != nil || err2 != nil {
+			t.Error(err1, err2, text)
+		}
+		factor, rank := 1.0, `,"quantile_rank":"0.5"`
+		if strings.Contains(text, "error_bound") || strings.Contains(text, "outcomes") {
+			factor, rank = 10, ""
+		}
+		var series []string
+		for hour := range 24 {
+			var values []string
+			for day := range 40 {
+				n := 24*day + hour
+				at := monday.Add(time.Duration(n+1)*time.Hour + time.Minute).Unix()
+				if at >= end-length && at <= end { // both ends
+					values = append(values, fmt.Sprintf(`[%d,"%g"]`, at, factor*float64(n)))
+				}
+			}
+			if len(values) > 0 {
+				series = append(series, fmt.Sprintf(`{"metric":{"__name__":"x","path":"a","instance":"i","direction":"forward","hour":"%d","day_type":"holiday","zone":"Asia/Seoul"%s},"values":[%s]}`, (hour+9)%24, rank, strings.Join(values, ",")))
+			}
+		}
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]}}`, strings.Join(series, ","))
+	}))
+	t.Cleanup(s.Close)
+	return &promapi.Server{URL: s.URL}
+}
+
+func TestPrometheusHasEachHourOnceWithItsLabels(t *testing.T) {
+	q := query(t, "delay")
+	all, err := Prometheus{prometheus(t)}.Read(t.Context(), q)
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	s := all[0]
+	if s.Name() != "a forward" || s.Labels["access"] != "umts" || s.Labels["hour"] != "" || len(s.Labels) != 4 {
+		t.Errorf("%v", s.Labels)
+	}
+	seen := map[float64]bool{}
+	for _, one := range s.Samples {
+		n := int(one.Value)
+		local := monday.Add(time.Duration(n)*time.Hour + 31*time.Minute).In(time.FixedZone("", 9*3600))
+		if seen[one.Value] || one.Bound != 10*one.Value || one.Hour != (n+9)%24 || one.Day != history.DayOf(local) || one.Kind != history.Holiday || !one.Time.Equal(local) {
+			t.Fatalf("%+v, want %v", one, local)
+		}
+		seen[one.Value] = true
+	}
+	if len(seen) != 40*24-1 { // the last one is recorded after the end
+		t.Errorf("%d hours", len(seen))
+	}
+	q.Labels = map[string]string{"access": "wifi"}
+	if _, err := (Prometheus{prometheus(t)}).Read(t.Context(), q); err == nil || !strings.Contains(err.Error(), "has no oneway:long:delay_seconds:quantile1h with access=wifi from 2026-01-05") {
+		t.Error(err)
+	}
+	loss, err := Prometheus{prometheus(t)}.Read(t.Context(), query(t, "loss"))
+	if err != nil || len(loss) != 1 || len(loss[0].Counted) != 40*24-1 || loss[0].Counted[5].Whole != 10*loss[0].Counted[5].Events {
+		t.Error(len(loss), err)
+	}
+}
+
+func TestInfluxDBHasHoursOfTheZone(t *testing.T) {
+	var asked []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.FormValue("q"))
+		if r.FormValue("db") != "d" || r.Header.Get("Authorization") != "Token x" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		fmt.Fprintf(w, `{"results":[{"series":[{"name":"oneway_delay","tags":{"path":"a","direction":"forward","host":"h"},"columns":["time","mean","max"],"values":[[%d,0.02,0.001],[%d,null,0.001],[%d,0.03,null]]}]}]}`,
+			monday.Unix(), monday.Unix()+3600, monday.Unix()+7200)
+	}))
+	defer s.Close()
+	q := query(t, "delay")
+	q.To = monday.AddDate(0, 0, 7)
+	q.Labels = map[string]string{"path": "a"}
+	q.Zone, _ = time.LoadLocation("Asia/Seoul")
+	all, err := InfluxDB{URL: s.URL, Database: "d", Authorization: "Token x"}.Read(t.Context(), q)
+	if err != nil || len(all) != 1 || len(all[0].Samples) != 1 {
+		t.Fatal(all, err)
+	}
+	if one := all[0].Samples[0]; one.Value != 0.02 || one.Bound != 0.001 || one.Hour != 9 || one.Kind != history.Weekday {
+		t.Errorf("%+v", one)
+	}
+	want := `SELECT mean("delay_p50_seconds"), max("delay_error_bound_seconds") FROM "oneway_delay" WHERE time >= 1767571200s AND time < 1768176000s AND "path" = 'a' GROUP BY time(1h), * fill(none)`
+	if len(asked) != 1 || asked[0] != want {
+		t.Errorf("%q, want %q", asked, want)
+	}
+	if _, err := (InfluxDB{URL: s.URL, Database: "d"}).Read(t.Context(), q); err == nil || !strings.Contains(err.Error(), "--influxdb.token-file") {
+		t.Error(err)
+	}
+	q.Labels = map[string]string{"path": `a' OR 'b\`}
+	if text := statement(q, q.From, q.To); !strings.Contains(text, `'a\' OR \'b\\'`) {
+		t.Error(text)
+	}
+}
+
+func TestRepeatedValueIsOneRun(t *testing.T) {
+	m, _ := MeasureByName("throughput")
+	s := Series{Samples: []history.Sample{{Value: 1}, {Value: 1}, {Value: 2}, {Value: 1}}}
+	if s.distinct(m); len(s.Samples) != 3 {
+		t.Errorf("%+v", s.Samples)
+	}
+}
+
+func TestCSV(t *testing.T) {
+	read := func(f CSV, text string) ([]Series, error) { return f.parse(strings.NewReader(text), query(t, "delay")) }
+	all, err := read(CSV{}, "time,value,error_bound,hour,day_type,access\n2026-01-05T03:00:00Z,1.5,0.1,7,holiday,umts\n1767589200,2,,,,wifi\n2026-01-06,,,,,umts\n2020-01-01,9,,,,umts\n")
+	if err != nil || len(all) != 2 {
+		t.Fatal(all, err)
+	}
+	if a := all[0]; a.Name() != "access=umts" || len(a.Samples) != 1 || a.Samples[0].Bound != 0.1 || a.Samples[0].Hour != 7 || a.Samples[0].Kind != history.Holiday {
+		t.Errorf("%+v", a)
+	}
+	if b := all[1].Samples[0]; b.Hour != 5 || b.Value != 2 {
+		t.Errorf("%+v", b)
+	}
+	report, err := read(CSV{Time: "from", Value: "delay_forward_p50_seconds"}, "path,from,outages,delay_forward_p50_seconds\nberlin,2026-01-05T00:00:00Z,0,0.02\nberlin,2026-01-06T00:00:00Z,1,0.03\n")
+	if err != nil || len(report) != 1 || len(report[0].Samples) != 2 || report[0].Name() != "berlin" {
+		t.Errorf("%+v, %v", report, err)
+	}
+	for text, want := range map[string]string{
+		"":                              "the header",
+		"at,value\n":                    `no column "time"; it has at, value`,
+		"time,value\nyesterday,1\n":     `line 2: the time is "yesterday"`,
+		"time,value\n2026-01-06,fast\n": `line 2: the value is "fast"`,
+		"time,value\n2026-01-06,1,2\n":  "wrong number of fields",
+		"time,value,error_bound\n1767589200,1,-2\n": "the error bound is",
+		"time,value\n": "no row",
+	} {
+		if _, err := read(CSV{}, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := (CSV{File: t.TempDir() + "/none"}).Read(context.Background(), query(t, "delay")); err == nil {
+		t.Error("no file, no error")
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	f.Add("time,value,error_bound,hour,day_type,access\n2026-01-05T03:00:00Z,1.5,0.1,7,holiday,umts\n")
+	f.Add("time,value\n1e300,NaN\n")
+	m, _ := MeasureByName("delay")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := CSV{}.parse(strings.NewReader(text), Query{Measure: m, From: monday, To: monday.AddDate(1, 0, 0), Zone: time.UTC})
+		for _, s := range all {
+			for _, one := range s.Samples {
+				if err != nil || one.Hour < 0 || one.Hour > 23 || one.Bound < 0 {
+					t.Fatalf("%+v, %v", one, err)
+				}
+			}
+		}
+	})
+}
+
+// evening is a history with a fifth more in busy hours and a step.
+func evening(days int) (s Series) {
+	s.Labels = map[string]string{"path": "a", "direction": "forward"}
+	for i := range 24 * days {
+		one := history.At(monday.Add(time.Duration(i)*time.Hour), 0)
+		one.Value = 0.02 * (1 + 0.01*math.Sin(float64(i*i))) // any small noise
+		if one.Kind == history.Weekday && one.Hour >= 18 && one.Hour < 22 {
+			one.Value += 0.004
+		}
+		if i >= 24*days/2+7 {
+			one.Value += 0.003
+		}
+		s.Samples = append(s.Samples, one)
+	}
+	return s
+}
+
+func TestLinesHaveAFigureAndAVerdictEach(t *testing.T) {
+	m, _ := MeasureByName("delay")
+	h := Analyze(evening(56), m, Options{Busy: [2]int{18, 22}, End: monday.AddDate(0, 0, 56), Zone: time.UTC})
+	text := strings.Join(h.Lines("a forward", m), "\n")
+	for _, want := range []string{
+		"a forward, delay p50: median ", "n = 1344 on 56 days, 0 missing hours", "time of day: explains ", "differs by at least ", "weekdays against weekends and holidays: ",
+		"last 7 days against the 7 days before: 23 ms and 23 ms", ": equal within 10 %", "busy hours (18..22 h) of weekdays against their other hours: ", "trend: ", "changed at 2026-02-02 07:00: from 21.4 ms to 24.4 ms (14 %)",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+func TestPercent(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.0523: "5.2", 0.05: "5", -0.0201: "-2", 0.199: "20", 0.00012: "0.01", 0.0012: "0.1", 1e-9: "0", -1e-9: "0", math.Inf(1): "?"} {
+		if got := percent(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
+
+// Three equal values of a label, and one with a fifth more.
+func TestPairsOfALabelAreCorrectedForTheirNumber(t *testing.T) {
+	m, _ := MeasureByName("delay")
+	var all []Series
+	for i, access := range []string{"a", "b", "c", "d"} {
+		s := evening(28)
+		s.Labels = map[string]string{"access": access}
+		for j := range s.Samples {
+			s.Samples[j].Value *= 1 + 0.01*math.Sin(float64(j*(i+3)))
+			if access == "d" {
+				s.Samples[j].Value *= 1.2
+			}
+		}
+		all = append(all, s)
+	}
+	found := Compare(ByLabel(all, "access"), m, Options{Zone: time.UTC})
+	if len(found) != 6 {
+		t.Fatalf("%d pairs", len(found))
+	}
+	for _, c := range found {
+		want := history.Equal
+		if strings.HasSuffix(c.Name, "access=d") {
+			want = history.Differs
+		}
+		if c.Verdict.Outcome != string(want) || c.Adjusted == nil || *c.Adjusted < c.P || c.Pairs != 28*24 {
+			t.Errorf("%s: %+v", c.Name, c)
+		}
+	}
+}
+
+func TestParseLabels(t *testing.T) {
+	if l, err := ParseLabels(`access=umts, site="paris"`); err != nil || l["access"] != "umts" || l["site"] != "paris" {
+		t.Error(l, err)
+	}
+	for _, text := range []string{"", "access", "=a", "access="} {
+		if l, err := ParseLabels(text); err == nil {
+			t.Errorf("%q: %v", text, l)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package historyreport
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/estimate/history"
+	"oneway.example/exporter/serve/promapi"
+)
+
+// InfluxDB reads points with InfluxQL, which 1.8, 2 and 3 have. Hourly values are made by the server.
+type InfluxDB struct {
+	// URL is the address, such as http://127.0.0.1:8086; Database has the points.
+	URL, Database string
+	// Authorization is the header of each request; empty: no header.
+	Authorization string
+}
+
+// Limits of a request.
+const (
+	influxTimeout  = 150 * time.Second
+	mostReplyBytes = 64 << 20
+)
+
+// Read implements Source. Tags are the labels of the histories.
+func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
+	all := collect{}
+	for from := q.From; from.Before(q.To); from = from.Add(chunk) {
+		to := from.Add(chunk)
+		if to.After(q.To) {
+			to = q.To
+		}
+		rows, err := d.ask(ctx, statement(q, from, to))
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if fits(row.Tags, q.Labels) {
+				row.add(q, all)
+			}
+		}
+	}
+	found := all.sorted()
+	if len(found) == 0 {
+		return nil, fmt.Errorf("historyreport: InfluxDB at %s has no points of %s%s in the database %q from %s to %s", d.name(), q.Measure.points.measurement, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
+	}
+	for i := range found {
+		found[i].distinct(q.Measure)
+	}
+	return found, nil
+}
+
+func (d InfluxDB) name() string {
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		return "--influxdb.url"
+	}
+	return u.Redacted()
+}
+
+// statement selects hourly values of each combination of tags.
+func statement(q Query, from, to time.Time) string {
+	f := q.Measure.points
+	columns := []string{fmt.Sprintf("%s(%q)", f.function, f.value)}
+	switch {
+	case f.whole != "":
+		columns = []string{fmt.Sprintf("non_negative_difference(last(%q))", f.value), fmt.Sprintf("non_negative_difference(last(%q))", f.whole)}
+	case f.bound != "":
+		columns = append(columns, fmt.Sprintf("max(%q)", f.bound))
+	}
+	where := []string{fmt.Sprintf("time >= %ds AND time < %ds", from.Unix(), to.Unix())}
+	for _, tag := range []string{metric.Path, metric.Probe, metric.Direction} {
+		if v := q.Labels[tag]; v != "" {
+			where = append(where, fmt.Sprintf("%q = '%s'", tag, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v)))
+		}
+	}
+	return fmt.Sprintf("SELECT %s FROM %q WHERE %s GROUP BY time(1h), * fill(none)", strings.Join(columns, ", "), f.measurement, strings.Join(where, " AND "))
+}
+
+// influxRow is a series of a reply.
+type influxRow struct {
+	Tags   map[string]string
+	Values [][]*float64
+}
+
+// add adds the hours of a row. InfluxDB gives the begin of an hour.
+func (r influxRow) add(q Query, all collect) {
+	s := all.series(r.Tags)
+	for _, v := range r.Values {
+		if len(v) < 2 || v[0] == nil || v[1] == nil {
+			continue
+		}
+		one := sampleAt(time.Unix(int64(*v[0]), 0).Add(time.Hour), q.Zone, *v[1], r.Tags["local_hour"], r.Tags[kindLabel])
+		f := q.Measure.points
+		switch {
+		case f.whole == "" && f.bound == "":
+			s.Samples = append(s.Samples, one)
+		case len(v) < 3 || v[2] == nil: // the error bound, or the whole, is unknown
+		case f.whole != "":
+			one.Value = 0
+			s.Counted = append(s.Counted, counted(one, *v[1], *v[2]))
+		default:
+			one.Bound = *v[2]
+			s.Samples = append(s.Samples, one)
+		}
+	}
+}
+
+func counted(s history.Sample, events, whole float64) history.Counted {
+	return history.Counted{Sample: s, Events: events, Whole: whole}
+}
+
+// distinct leaves out hours that repeat the value of a run: the points of an agent have the last run's until the next one.
+func (s *Series) distinct(m Measure) {
+	if m.points.function != "last" {
+		return
+	}
+	last := math.NaN()
+	var kept []history.Sample
+	for _, one := range s.Samples {
+		if one.Value != last {
+			kept = append(kept, one)
+		}
+		last = one.Value
+	}
+	s.Samples = kept
+}
+
+// ask sends a statement.
+func (d InfluxDB) ask(ctx context.Context, text string) ([]influxRow, error) {
+	form := url.Values{"db": {d.Database}, "q": {text}, "epoch": {"s"}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(d.URL, "/")+"/query", strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, fmt.Errorf("historyreport: --influxdb.url is no address: %w", err)
+	}
+	request.Header.Set("Content-Type", promapi.FormType)
+	if d.Authorization != "" {
+		request.Header.Set("Authorization", d.Authorization)
+	}
+	client := http.Client{Timeout: influxTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("it redirects") }}
+	reply, err := client.Do(request)
+	if err != nil {
+		if wrong, ok := errors.AsType[*url.Error](err); ok {
+			err = wrong.Err
+		}
+		return nil, fmt.Errorf("historyreport: cannot reach InfluxDB at %s: %w; --influxdb.url sets its address", d.name(), err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(http.MaxBytesReader(nil, reply.Body, mostReplyBytes))
+	if err != nil {
+		return nil, fmt.Errorf("historyreport: read the reply of %s: %w", d.name(), err)
+	}
+	var data struct {
+		Error   string
+		Results []struct {
+			Error  string
+			Series []influxRow
+		}
+	}
+	switch err := json.Unmarshal(body, &data); {
+	case reply.StatusCode == http.StatusUnauthorized || reply.StatusCode == http.StatusForbidden:
+		return nil, fmt.Errorf("historyreport: %s: %s; --influxdb.token-file or --influxdb.basic-auth-file has the credentials", d.name(), promapi.Shown(reply.Status))
+	case err != nil:
+		return nil, fmt.Errorf("historyreport: %s: %s, and the reply is not from InfluxDB", d.name(), strconv.Quote(promapi.Shown(reply.Status)))
+	case data.Error != "" || len(data.Results) != 1 || data.Results[0].Error != "":
+		message := data.Error
+		if len(data.Results) > 0 {
+			message += data.Results[0].Error
+		}
+		return nil, fmt.Errorf("historyreport: %s refuses the query: %s", d.name(), promapi.Shown(message))
+	}
+	return data.Results[0].Series, nil
+}

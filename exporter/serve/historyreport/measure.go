@@ -1,0 +1,80 @@
+// Package historyreport reads months of hourly samples of paths, and says what they show: hours of the day, trends and changes
+// (`oneway trends`), and two conditions against each other (`oneway compare`). The estimators are in estimate/history.
+package historyreport
+
+import (
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/history"
+)
+
+// Measure is a quantity of a path, one sample an hour or a run.
+type Measure struct {
+	// Name is what users select, Words what the text has.
+	Name, Words string
+	Unit        unit.Unit
+	Better      history.Better
+	// recorded and whole are long-term series of Prometheus; whole is the whole of a share. bound is the series of the error bound.
+	recorded, whole, bound string
+	// matcher of the recorded series.
+	matcher string
+	// points are fields of a measurement of the line protocol.
+	points fields
+}
+
+// fields are where points have a quantity.
+type fields struct {
+	measurement, value, bound, whole string
+	function                         string // of the values of an hour
+}
+
+// Share reports whether the quantity is a share of a whole, such as loss.
+func (m *Measure) Share() bool { return m.whole != "" }
+
+// Measures are all quantities.
+func Measures() []Measure {
+	delay := func(name, words, rank, field string) Measure {
+		return Measure{
+			Name: name, Words: words, Unit: unit.Seconds, Better: history.Lower,
+			recorded: rules.LongDelayQuantiles.Name, matcher: metric.QuantileL + `="` + rank + `"`, bound: rules.LongBound.Name,
+			points: fields{measurement: "oneway_delay", value: field, bound: "delay_error_bound_seconds", function: "mean"},
+		}
+	}
+	return []Measure{
+		delay("delay", "delay p50", "0.5", "delay_p50_seconds"),
+		delay("delay-p95", "delay p95", "0.95", "delay_p95_seconds"),
+		delay("delay-p99", "delay p99", "0.99", "delay_p99_seconds"),
+		{
+			Name: "loss", Words: "loss", Unit: unit.Ratio, Better: history.Lower,
+			recorded: rules.LongIncrease(metric.PacketsLost), whole: rules.LongOutcomes.Name,
+			points: fields{measurement: "oneway_packets", value: "packets_lost_total", whole: "packets_sent_total"},
+		},
+		{
+			Name: "r", Words: "R", Unit: unit.RFactor, Better: history.Higher, recorded: rules.LongR.Name,
+			points: fields{measurement: "oneway_voice", value: "voice_r_factor", function: "mean"},
+		},
+		{
+			Name: "throughput", Words: "TCP throughput", Unit: unit.BytesPerSecond, Better: history.Higher, recorded: rules.LongLast(metric.TCPThroughput),
+			points: fields{measurement: "oneway_tcp", value: "tcp_throughput_bytes_per_second", function: "last"},
+		},
+	}
+}
+
+// MeasureNames are the names of all.
+func MeasureNames() (names []string) {
+	for _, m := range Measures() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// MeasureByName is one of Measures.
+func MeasureByName(name string) (Measure, bool) {
+	for _, m := range Measures() {
+		if m.Name == name {
+			return m, true
+		}
+	}
+	return Measure{}, false
+}

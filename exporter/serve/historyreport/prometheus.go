@@ -1,0 +1,170 @@
+package historyreport
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/serve/promapi"
+)
+
+// Prometheus reads the long-term series of the recording rules.
+type Prometheus struct{ Server *promapi.Server }
+
+// chunk is the time of one request: some thousand samples of a path.
+const chunk = 31 * 24 * time.Hour
+
+// Labels of the long-term series that are of a sample, not of a path.
+const hourLabel, kindLabel, zoneLabel = "hour", "day_type", "zone"
+
+// Read implements Source. The labels of the paths (oneway_path_labels_info) are labels of the histories.
+func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
+	c := p.Server.Connect()
+	names, err := pathLabels(ctx, c, q)
+	if err != nil {
+		return nil, err
+	}
+	all := collect{}
+	for from := q.From; from.Before(q.To); from = from.Add(chunk) {
+		to := from.Add(chunk)
+		if to.After(q.To) {
+			to = q.To
+		}
+		if err := p.part(ctx, c, q, from, to, names, all); err != nil {
+			return nil, err
+		}
+	}
+	found := all.sorted()
+	if len(found) == 0 {
+		return nil, fmt.Errorf("historyreport: Prometheus at %s has no %s%s from %s to %s; are the recording rules loaded, and is its retention long enough (--storage.tsdb.retention.time)?",
+			c.Name(), q.Measure.recorded, selection(q.Labels), q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
+	}
+	return found, nil
+}
+
+func selection(labels map[string]string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return " with " + labelText(labels)
+}
+
+// pathLabels are the labels of each path, by agent and path.
+func pathLabels(ctx context.Context, c *promapi.Client, q Query) (map[[2]string]map[string]string, error) {
+	all, err := c.Series(ctx, metric.PathLabels.Name, q.From, q.To)
+	if err != nil {
+		return nil, err
+	}
+	names := map[[2]string]map[string]string{}
+	for _, one := range all {
+		key := [2]string{one[model.InstanceLabel], one[metric.Path]}
+		delete(one, model.MetricNameLabel)
+		names[key] = one
+	}
+	return names, nil
+}
+
+// selector has what the server itself can select: a path, not the labels of paths.
+func selector(name, matcher string, labels map[string]string) string {
+	var matchers []string
+	if matcher != "" {
+		matchers = append(matchers, matcher)
+	}
+	for _, own := range []string{metric.Path, metric.Probe, metric.Direction, model.InstanceLabel, model.JobLabel} {
+		if v := labels[own]; v != "" {
+			matchers = append(matchers, own+"="+strconv.Quote(v))
+		}
+	}
+	return name + "{" + strings.Join(matchers, ",") + "}"
+}
+
+// ranged asks for raw samples, with their own times.
+func ranged(ctx context.Context, c *promapi.Client, selector string, from, to time.Time) (model.Matrix, error) {
+	var data struct{ Result model.Matrix }
+	length := strconv.FormatInt(int64(to.Sub(from).Seconds()), 10)
+	err := c.Query(ctx, selector+"["+length+"s]", to, &data)
+	return data.Result, err
+}
+
+// part reads a part of the time.
+func (p Prometheus) part(ctx context.Context, c *promapi.Client, q Query, from, to time.Time, names map[[2]string]map[string]string, all collect) error {
+	values, err := ranged(ctx, c, selector(q.Measure.recorded, q.Measure.matcher, q.Labels), from, to)
+	if err != nil {
+		return err
+	}
+	second := map[string]float64{} // of the error bound, or of the whole, by labels and time
+	name := q.Measure.bound + q.Measure.whole
+	if name != "" {
+		others, err := ranged(ctx, c, selector(name, "", q.Labels), from, to)
+		if err != nil {
+			return err
+		}
+		for _, one := range others {
+			key := keyOf(one.Metric)
+			for _, v := range one.Values {
+				second[key+v.Timestamp.String()] = float64(v.Value)
+			}
+		}
+	}
+	for _, one := range values {
+		labels := labelsOf(one.Metric, names)
+		if !fits(labels, q.Labels) {
+			continue
+		}
+		zone := q.Zone
+		if z, err := time.LoadLocation(string(one.Metric[zoneLabel])); err == nil && one.Metric[zoneLabel] != "" {
+			zone = z
+		}
+		s, key := all.series(labels), keyOf(one.Metric)
+		for _, v := range one.Values {
+			if end := v.Timestamp.Time(); end.After(from) { // a range has both ends
+				other, known := second[key+v.Timestamp.String()]
+				s.add(q.Measure, end, zone, float64(v.Value), other, known, string(one.Metric[hourLabel]), string(one.Metric[kindLabel]))
+			}
+		}
+	}
+	return nil
+}
+
+// add adds a sample with its error bound or whole. Without a bound a delay is left out: its error is unknown.
+func (s *Series) add(m Measure, end time.Time, zone *time.Location, value, other float64, known bool, hour, kind string) {
+	one := sampleAt(end, zone, value, hour, kind)
+	switch {
+	case (m.bound != "" || m.whole != "") && !known:
+	case m.whole != "":
+		one.Value = 0
+		s.Counted = append(s.Counted, counted(one, value, other))
+	default:
+		one.Bound = other
+		s.Samples = append(s.Samples, one)
+	}
+}
+
+// keyOf are the labels that both series have, as a text.
+func keyOf(m model.Metric) string {
+	m = m.Clone()
+	delete(m, model.MetricNameLabel)
+	delete(m, metric.QuantileL)
+	return m.String()
+}
+
+// labelsOf are the labels of a history.
+func labelsOf(m model.Metric, names map[[2]string]map[string]string) map[string]string {
+	labels := maps.Clone(names[[2]string{string(m[model.InstanceLabel]), string(m[metric.Path])}])
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for name, value := range m {
+		if !slices.Contains([]string{model.MetricNameLabel, metric.QuantileL, hourLabel, kindLabel, zoneLabel}, string(name)) {
+			labels[string(name)] = promapi.Shown(string(value))
+		}
+	}
+	return labels
+}

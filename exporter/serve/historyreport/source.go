@@ -1,0 +1,129 @@
+package historyreport
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/estimate/history"
+)
+
+// Query selects histories.
+type Query struct {
+	Measure Measure
+	// Labels are those that a history must have; empty: all histories.
+	Labels   map[string]string
+	From, To time.Time // without To
+	// Zone is of the hours of samples that have no zone of their own.
+	Zone *time.Location
+}
+
+// Series is the history of a path in a direction.
+type Series struct {
+	// Labels are the path, its direction and other labels, without hour, day_type and zone.
+	Labels  map[string]string
+	Samples []history.Sample
+	// Counted are the samples of a share, such as loss.
+	Counted []history.Counted
+}
+
+// Source is a store of histories.
+type Source interface {
+	// Read returns the histories with at least one sample, in the order of their labels.
+	Read(ctx context.Context, q Query) ([]Series, error)
+}
+
+// Name is what a text calls the history: path and direction, or all labels without these.
+func (s *Series) Name() string {
+	if s.Labels[metric.Path] != "" {
+		return strings.TrimSpace(s.Labels[metric.Path] + " " + s.Labels[metric.Direction])
+	}
+	return labelText(s.Labels)
+}
+
+// labelText is "access=umts, site=paris".
+func labelText(labels map[string]string) string {
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		words = append(words, k+"="+labels[k])
+	}
+	return strings.Join(words, ", ")
+}
+
+// fits reports whether labels have all of the wanted ones.
+func fits(labels, wanted map[string]string) bool {
+	for k, v := range wanted {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// collect has series by their labels.
+type collect map[string]*Series
+
+func (c collect) series(labels map[string]string) *Series {
+	key := fmt.Sprint(labels) // maps are printed in the order of their keys
+	if c[key] == nil {
+		c[key] = &Series{Labels: labels}
+	}
+	return c[key]
+}
+
+// sorted are the series with samples.
+func (c collect) sorted() (all []Series) {
+	for _, key := range slices.Sorted(maps.Keys(c)) {
+		if s := c[key]; len(s.Samples)+len(s.Counted) > 0 {
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+// ParseLabels parses "access=umts,site=paris".
+func ParseLabels(text string) (map[string]string, error) {
+	labels := map[string]string{}
+	for word := range strings.SplitSeq(text, ",") {
+		name, value, found := strings.Cut(strings.TrimSpace(word), "=")
+		if !found || name == "" || value == "" {
+			return nil, fmt.Errorf("%q is no condition; want labels such as access=umts or site=paris,device=laptop", text)
+		}
+		labels[name] = strings.Trim(value, `"`)
+	}
+	return labels, nil
+}
+
+// sampleAt is a sample of the hour that ends at t, in the zone, with the hour and the kind of day that the store has.
+func sampleAt(end time.Time, zone *time.Location, value float64, hour, kind string) history.Sample {
+	s := history.At(end.Add(-30*time.Minute).In(zone), value)
+	setLabels(&s, hour, kind)
+	return s
+}
+
+// setLabels sets the hour of the day and the kind of the day from texts; others than the known ones change nothing.
+func setLabels(s *history.Sample, hour, kind string) {
+	var h int
+	if n, err := fmt.Sscanf(hour, "%d", &h); n == 1 && err == nil && h >= 0 && h < 24 {
+		s.Hour = h
+	}
+	for _, k := range []history.Kind{history.Weekday, history.Weekend, history.Holiday} {
+		if kind == k.String() {
+			s.Kind = k
+		}
+	}
+}
+
+// Select are the histories of a direction; "" selects those without one.
+func Select(all []Series, direction string) (some []Series) {
+	for _, s := range all {
+		if s.Labels[metric.Direction] == direction {
+			some = append(some, s)
+		}
+	}
+	return some
+}
