@@ -74,6 +74,7 @@ func statement(q Query, from, to time.Time) string {
 	columns := []string{fmt.Sprintf("%s(%q)", f.function, f.value)}
 	switch {
 	case f.whole != "":
+		from = from.Add(-time.Hour) // the first difference is the second hour's
 		columns = []string{fmt.Sprintf("non_negative_difference(last(%q))", f.value), fmt.Sprintf("non_negative_difference(last(%q))", f.whole)}
 	case f.bound != "":
 		columns = append(columns, fmt.Sprintf("max(%q)", f.bound))

@@ -21,6 +21,9 @@ type Prometheus struct{ Server *promapi.Server }
 // chunk is the time of one request: some thousand samples of a path.
 const chunk = 31 * 24 * time.Hour
 
+// recorded is the time within which an hour is recorded after its end, with a margin: samples of the time from..to have this later time.
+const recorded = 10 * time.Minute
+
 // Labels of the long-term series that are of a sample, not of a path.
 const hourLabel, kindLabel, zoneLabel = "hour", "day_type", "zone"
 
@@ -37,7 +40,7 @@ func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
 		if to.After(q.To) {
 			to = q.To
 		}
-		if err := p.part(ctx, c, q, from, to, names, all); err != nil {
+		if err := p.part(ctx, c, q, from.Add(recorded), to.Add(recorded), names, all); err != nil {
 			return nil, err
 		}
 	}
