@@ -72,6 +72,16 @@ func (m *neighbors) rho(series, parameters int) float64 {
 	return min(max(r, 0), mostCorrelated)
 }
 
+// caution is the number of standard deviations that are added to the correlation of the days of one series: an interval loses more by a
+// correlation that is estimated too low than by one that is too high.
+const caution = 0.5
+
+// cautious is rho of one series, with caution.
+func (m *neighbors) cautious(parameters int) float64 {
+	rho := m.rho(1, parameters)
+	return min(mostCorrelated, rho+caution*math.Sqrt((1-rho*rho)/float64(max(1, m.pairs))))
+}
+
 // inflation is the factor by which correlation between days increases the variance of the weighted sum; at least 1.
 func inflation(day []int, weight func(i int) float64, rho float64) float64 {
 	if rho == 0 {
@@ -103,7 +113,7 @@ func longRun(s dayScores) (variance, df float64) {
 		return math.Inf(1), 1
 	}
 	n := float64(m.days)
-	factor := max(inflation(s.day, evenly, m.rho(1, 1)), bartlett(s))
+	factor := max(inflation(s.day, evenly, m.cautious(1)), bartlett(s))
 	factor = min(factor, n/2)
 	return m.squares * n / (n - factor) * factor, max(1, n/factor-1)
 }

@@ -96,10 +96,6 @@ func atShare(sorted []float64, share float64) float64 {
 	}
 }
 
-// caution is the number of standard deviations that are added to the correlation of days: a slope depends on the slowest changes, and its
-// interval is too narrow if the correlation is estimated too low.
-const caution = 0.5
-
 // trendHalf is the half-width of the interval in shares of the slopes, and its degrees of freedom.
 func trendHalf(days []daily, slope float64) (half, df float64) {
 	n := float64(len(days))
@@ -117,9 +113,7 @@ func trendHalf(days []daily, slope float64) (half, df float64) {
 	var m neighbors
 	m.add(s)
 	linear := func(i int) float64 { return float64(days[i].day) - mean }
-	rho := m.rho(1, 2)
-	rho = min(mostCorrelated, rho+caution*math.Sqrt((1-rho*rho)/float64(max(1, m.pairs))))
-	factor := max(inflation(number, linear, rho), bartlett(s))
+	factor := max(inflation(number, linear, m.cautious(2)), bartlett(s))
 	_, ties := midranks(valuesOf(days))
 	variance := (n*(n-1)*(2*n+5) - ties) / 18
 	factor = min(factor, n/3)
