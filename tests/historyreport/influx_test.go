@@ -34,7 +34,9 @@ func TestHistoriesOfARealInfluxDB(t *testing.T) {
 		lost += i % 3
 		fmt.Fprintf(&lines, "oneway_delay,path=it's,probe=stamp,direction=forward delay_p50_seconds=%g,delay_error_bound_seconds=0.0003 %d\n", delay, at.UnixNano())
 		fmt.Fprintf(&lines, "oneway_packets,path=it's,probe=stamp,direction=forward packets_lost_total=%di,packets_sent_total=%di %d\n", lost, 900*(i+1), at.UnixNano())
-		fmt.Fprintf(&lines, "oneway_tcp,path=it's,probe=tcp,direction=forward tcp_throughput_bytes_per_second=%d %d\n", 1e6+i/8*10, at.UnixNano())
+		if i%8 == 0 { // a run in two hours
+			fmt.Fprintf(&lines, "oneway_run_tcp,path=it's,probe=tcp,direction=forward,local_hour=%d,day_type=holiday tcp_throughput_bytes_per_second=%d %d\n", at.In(zone).Hour(), 1000000+i, at.UnixNano())
+		}
 	}
 	reply, err := http.Post(s.URL+"/write?db=oneway", "text/plain", &lines)
 	if err != nil || reply.StatusCode != http.StatusNoContent {
@@ -61,7 +63,7 @@ func TestHistoriesOfARealInfluxDB(t *testing.T) {
 		t.Errorf("%d hours: %+v, loss %v", hours, h.Counts, h.Median)
 	}
 	one, m = read("throughput")
-	if h := historyreport.Analyze(one, m, o); math.Abs(float64(h.Samples-hours/2)) > 1 { // a run in two hours
-		t.Errorf("%d hours: %+v", hours, h.Counts)
+	if h := historyreport.Analyze(one, m, o); math.Abs(float64(h.Samples-hours/2)) > 1 || one.Labels["local_hour"] != "" || one.Samples[0].Kind != history.Holiday {
+		t.Errorf("%d hours: %+v, %v, %+v", hours, h.Counts, one.Labels, one.Samples[0])
 	}
 }

@@ -133,14 +133,6 @@ func TestInfluxDBHasHoursOfTheZone(t *testing.T) {
 	}
 }
 
-func TestRepeatedValueIsOneRun(t *testing.T) {
-	m, _ := MeasureByName("throughput")
-	s := Series{Samples: []history.Sample{{Value: 1}, {Value: 1}, {Value: 2}, {Value: 1}}}
-	if s.distinct(m); len(s.Samples) != 3 {
-		t.Errorf("%+v", s.Samples)
-	}
-}
-
 func TestCSV(t *testing.T) {
 	read := func(f CSV, text string) ([]Series, error) { return f.parse(strings.NewReader(text), query(t, "delay")) }
 	all, err := read(CSV{}, "time,value,error_bound,hour,day_type,access\n2026-01-05T03:00:00Z,1.5,0.1,7,holiday,umts\n1767589200,2,,,,wifi\n2026-01-06,,,,,umts\n2020-01-01,9,,,,umts\n")

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -54,9 +54,6 @@ func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("historyreport: InfluxDB at %s has no points of %s%s in the database %q from %s to %s", d.name(), q.Measure.points.measurement, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
 	}
-	for i := range found {
-		found[i].distinct(q.Measure)
-	}
 	return found, nil
 }
 
@@ -94,14 +91,20 @@ type influxRow struct {
 	Values [][]*float64
 }
 
+// runHour is the tag of points of runs with the local hour of the agent.
+const runHour = "local_hour"
+
 // add adds the hours of a row. InfluxDB gives the begin of an hour.
 func (r influxRow) add(q Query, all collect) {
-	s := all.series(r.Tags)
+	labels := maps.Clone(r.Tags)
+	delete(labels, runHour)
+	delete(labels, kindLabel)
+	s := all.series(labels)
 	for _, v := range r.Values {
 		if len(v) < 2 || v[0] == nil || v[1] == nil {
 			continue
 		}
-		one := sampleAt(time.Unix(int64(*v[0]), 0).Add(time.Hour), q.Zone, *v[1], r.Tags["local_hour"], r.Tags[kindLabel])
+		one := sampleAt(time.Unix(int64(*v[0]), 0).Add(time.Hour), q.Zone, *v[1], r.Tags[runHour], r.Tags[kindLabel])
 		f := q.Measure.points
 		switch {
 		case f.whole == "" && f.bound == "":
@@ -119,22 +122,6 @@ func (r influxRow) add(q Query, all collect) {
 
 func counted(s history.Sample, events, whole float64) history.Counted {
 	return history.Counted{Sample: s, Events: events, Whole: whole}
-}
-
-// distinct leaves out hours that repeat the value of a run: the points of an agent have the last run's until the next one.
-func (s *Series) distinct(m Measure) {
-	if m.points.function != "last" {
-		return
-	}
-	last := math.NaN()
-	var kept []history.Sample
-	for _, one := range s.Samples {
-		if one.Value != last {
-			kept = append(kept, one)
-		}
-		last = one.Value
-	}
-	s.Samples = kept
 }
 
 // ask sends a statement.

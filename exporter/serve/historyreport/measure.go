@@ -56,7 +56,7 @@ func Measures() []Measure {
 		},
 		{
 			Name: "throughput", Words: "TCP throughput", Unit: unit.BytesPerSecond, Better: history.Higher, recorded: rules.LongLast(metric.TCPThroughput),
-			points: fields{measurement: "oneway_tcp", value: "tcp_throughput_bytes_per_second", function: "last"},
+			points: fields{measurement: "oneway_run_tcp", value: "tcp_throughput_bytes_per_second", function: "last"},
 		},
 	}
 }
