@@ -72,14 +72,15 @@ func (m *neighbors) rho(series, parameters int) float64 {
 	return min(max(r, 0), mostCorrelated)
 }
 
-// caution is the number of standard deviations that are added to the correlation of the days of one series: an interval loses more by a
-// correlation that is estimated too low than by one that is too high.
+// caution is the number of standard deviations that are added to the correlation of the days of one series, as far as it comes from data: an
+// interval loses more by a correlation that is estimated too low than by one that is too high.
 const caution = 0.5
 
 // cautious is rho of one series, with caution.
 func (m *neighbors) cautious(parameters int) float64 {
 	rho := m.rho(1, parameters)
-	return min(mostCorrelated, rho+caution*math.Sqrt((1-rho*rho)/float64(max(1, m.pairs))))
+	pairs := float64(max(1, m.pairs))
+	return min(mostCorrelated, rho+caution*pairs/(pairs+expectedPairs)*math.Sqrt((1-rho*rho)/pairs))
 }
 
 // inflation is the factor by which correlation between days increases the variance of the weighted sum; at least 1.
