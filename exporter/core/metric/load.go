@@ -29,7 +29,7 @@ var (
 	UDPRunThroughput = Family(Desc{
 		Name: "oneway_udp_run_throughput_bytes_per_second", Kind: Histogram, NativeOnly: true, Fine: true, Slim: true, Labels: perDirection,
 		Help:   "Values of oneway_udp_throughput_bytes_per_second, or in mode search of oneway_udp_search_maximum_bytes_per_second, one of each completed run: a run counts once, however long its gauge stands. Native buckets of 2.2 %.",
-		Absent: "In mode sweep.",
+		Absent: "In a scrape that accepts no native histograms, and in mode sweep.",
 		Source: "RFC 9097 section 5.3; Halepovic 2008 figure 15",
 	})
 	UDPRate = Family(Desc{

@@ -11,6 +11,7 @@ var (
 	TCPRunThroughput = Family(Desc{
 		Name: "oneway_tcp_run_throughput_bytes_per_second", Kind: Histogram, NativeOnly: true, Fine: true, Slim: true, Labels: perDirection,
 		Help:   "Values of oneway_tcp_throughput_bytes_per_second, one of each completed run: a run counts once, however long its gauge stands. Native buckets of 2.2 %.",
+		Absent: "In a scrape that accepts no native histograms.",
 		Source: "WPI 2006 figure 2; Halepovic 2008 figure 15",
 	})
 	TCPLinkRate = Family(Desc{
