@@ -261,6 +261,7 @@ func (a *Agent) end() error {
 	a.calibrated(nil)
 	a.incident.SetPaths(nil)
 	a.shared.tested.put(&plan{})
+	a.shared.states.put(&plan{})
 	a.labels.Publish(a.sink, nil)
 	return err
 }
@@ -309,6 +310,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	a.calibrated(p.calibration)
 	a.incident.SetPaths(incidentPaths(p))
 	a.shared.tested.put(p)
+	a.shared.states.put(p)
 	a.labels.Publish(a.sink, p.labels())
 	a.pathTags.Set(p.labelTags())
 	a.onDemand.Configure(p.onDemand.config)

@@ -8,10 +8,12 @@ type Health string
 
 // The values of Health.
 const (
-	// Up: replies are received and everything is measured.
+	// Up: replies are received, and loss and delay of a path are within its limits.
 	Up Health = "up"
-	// Impaired: replies are received, but some quantities cannot be measured.
+	// Impaired: replies are received, but some quantities cannot be measured, so that the state of a path is unknown.
 	Impaired Health = "impaired"
+	// Degraded: loss or delay of a path is above its limit.
+	Degraded Health = "degraded"
 	// Down: no replies are received.
 	Down Health = "down"
 	// Starting: no result yet.

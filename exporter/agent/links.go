@@ -114,6 +114,7 @@ type shared struct {
 	quota   *quota.Store // of the links
 	links   *link.Table
 	tested  *testedPaths
+	states  *pathStates
 	reports *report.Store
 	local   *localday.Clock
 
@@ -128,7 +129,7 @@ func newShared(sink metric.Sink, log *slog.Logger) *shared {
 	store := quota.New(quota.Options{Log: log.With("component", "links"), Now: local.Now})
 	links := link.NewTable(store)
 	return &shared{
-		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
+		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), states: newPathStates(sink), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
 	}
 }
 
@@ -204,6 +205,7 @@ func (s *shared) Run(ctx context.Context) error {
 		case <-ticker.C:
 			s.publish()
 			s.tested.publish()
+			s.states.publish(s.tested.affected())
 		case <-saving.C:
 			s.quota.Keep()
 		}

@@ -64,6 +64,9 @@ type ProbeStatus struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Health Health `json:"health"`
+	// PathState is the state of the path by a light probe, as oneway_path_state, and PathStateReason why, as oneway_path_state_reason; empty: a load test.
+	PathState       string `json:"path_state,omitempty"`
+	PathStateReason string `json:"path_state_reason,omitempty"`
 	// Cause is why it is not up, in one word: a reason of METRICS.md, or another one. Empty: it is up, or has just started. Reason is
 	// the same in a sentence.
 	Cause  string `json:"reason,omitempty"`
@@ -121,6 +124,9 @@ func (a *Agent) Status() Status {
 		}
 		of := &s.Paths[len(s.Paths)-1]
 		one := j.status()
+		if why, known := a.shared.states.reasonOf(j.task); known {
+			one.judged(why)
+		}
 		key := report.Probe{Path: t.Path, Probe: t.Probe}
 		one.LastRun, one.Incident = runs[key], incidents[key]
 		if one.LoadTest {

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/pathstate"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/net/sched"
 	"oneway.example/exporter/probe/calibration"
@@ -164,6 +165,11 @@ type LinkUse struct {
 	Every time.Duration
 	// Bytes are the IP bytes that the link's quota must have left for a run.
 	Bytes int64
+}
+
+// FactSource is implemented by a light Prober, whose path has a state by these facts.
+type FactSource interface {
+	Facts() pathstate.Facts
 }
 
 // Addressed is implemented by a Prober that sends to its peer all the time.

@@ -1,11 +1,27 @@
 package metric
 
+import (
+	"fmt"
+
+	"oneway.example/exporter/core/pathstate"
+)
+
 // Probes.
 var (
 	ProbeUp = Family(Desc{
 		Name: "oneway_probe_up", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "1 if a reply to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. Discarded replies (oneway_packets_discarded_total) and replies that match no test packet do not count.",
 		Absent: "Before the first reply, until that time has passed. 0 at once while the path cannot be measured: the peer's name has given no address, or this host cannot use its address. In a reply of /probe it equals probe_success.",
+	})
+	PathState = Family(Desc{
+		Name: "oneway_path_state", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
+		Help:   "State of the path, the worse the larger: " + pathstate.StateNumbers() + ". The agent decides it once a second, by what is certain of the packets of " + fmt.Sprintf("%.0f minutes", pathstate.Recent.Minutes()) + " within the error bounds of the delays; a better state is said after a minute, the end of an outage at once. The agent's page and /api/v1/status have the same.",
+		Absent: "Of load tests, and while the agent does not run: a path without a current value is unknown, not up.",
+	})
+	PathStateReason = Family(Desc{
+		Name: "oneway_path_state_reason", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
+		Help:   "Why the path has its state; the tens are the state: " + pathstate.ReasonNumbers() + ". METRICS.md has what each means.",
+		Absent: "As oneway_path_state.",
 	})
 	ProbeLastSuccess = Family(Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
@@ -58,7 +74,7 @@ func probesGroup() Group {
 	return Group{
 		Title: TitleProbes,
 		Descs: []*Desc{
-			PathInfo, PathLabels, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
+			PathInfo, PathLabels, PathState, PathStateReason, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_probe", Labels: perProbe},

@@ -11,9 +11,11 @@ type Profile uint8
 // The largest numbers of series of a path and probe in the profiles: without faults, and with every reason and event that has a
 // series. The tests of probes check them.
 const (
-	MaxFull       = 155
-	MaxFullFaults = 239
-	MaxSlim       = 14
+	MaxFull       = 157
+	MaxFullFaults = 241
+	MaxSlim       = 16
+	// OfAgent is how many of them the agent has and not the probe: state and reason of the path.
+	OfAgent = 2
 )
 
 // The profiles.

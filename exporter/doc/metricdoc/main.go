@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/pathstate"
+	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/families"
 )
 
@@ -82,9 +85,42 @@ func document(groups []metric.Group) string {
 			}
 		}
 	}
+	b.WriteString(states())
 	b.WriteString("\n## Labels\n\n| label | families |\n|---|---|\n")
 	for _, l := range slices.Sorted(maps.Keys(having)) {
 		fmt.Fprintf(&b, "| `%s` | %d |\n", l, having[l])
+	}
+	return b.String()
+}
+
+// states is the section of what oneway_path_state and its reason mean.
+func states() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `
+## States of paths
+
+The agent decides the state of each path once a second (`+"`%s`"+`: %s). A state is said if it holds for all
+values that the measured ones permit; otherwise the path is unknown:
+
+- Down: no reply for as long as `+"`%s`"+` waits. A path is also down if this host sends nothing.
+- Degraded by loss: the 95 %% interval (Clopper-Pearson, as if losses were independent) of the loss ratio of %.0f minutes is above `+"`max_loss`"+`, or the one of
+  an hour while the loss goes on. Up to %d lost packets of an hour are no loss. Packets that a receiving host dropped do not count.
+- Degraded by delay: the same of the packets above `+"`max_delay`"+`, and above the smallest delay of the last hour by `+"`max_delay_rise`"+`, with their whole
+  error bounds; the limit is %s of the packets, so that the p95 is above it.
+- A probe with fewer than 20 packets in 5 minutes has longer times, in proportion.
+- What is measured beside a load test on a link of the path, and %.0f s after it, does not count.
+- A worse state is said at once, a better one, or another reason, when the last one has not applied for %.0f s. The end of an outage is said at once.
+
+The limits are options of the probe `+"`stamp`"+`, with the defaults of the alerts in `+"`deploy/prometheus/rules/oneway-thresholds.yml`"+`: a path for which
+OnewayLossHigh or OnewayRoundTripLoss fires is not up. Change both for a path that needs others. The state has no baseline: OnewayDelayBlowUp also fires
+for a path that is up, with a delay that is short and longer than on other days, and a path that is always above the limit is degraded and has no alert
+once it has a baseline.
+
+| number | state | reason | meaning | alert, and its runbook |
+|---|---|---|---|---|
+`, metric.PathState.Name, pathstate.StateNumbers(), metric.ProbeUp.Name, pathstate.Recent.Minutes(), pathstate.FewFaults, unit.Ratio.Format(pathstate.SlowShare), pathstate.AfterTest.Seconds(), pathstate.Hold.Seconds())
+	for _, e := range pathstate.Entries() {
+		fmt.Fprintf(&b, "| %d | %s | `%s` | %s | %s |\n", e.Reason, e.Reason.State(), e.Word, e.Sentence, rules.PathStateAlert(e.Reason))
 	}
 	return b.String()
 }

@@ -79,7 +79,7 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 		ends: bound.Ends{Local: bound.Host{RunsOneway: true}, Remote: bound.Host{Conversion: bound.CardConversion}, Limit: o.MaxBound},
 	}
 	for _, d := range sample.Directions() {
-		e.ways[d] = direction{dir: d, out: &out.ways[d]}
+		e.ways[d] = direction{dir: d, out: &out.ways[d], limited: limited{windows: o.floorWindows()}}
 	}
 	if o.slim {
 		return e
@@ -218,6 +218,7 @@ func (e *estimator) measure(w *direction, a *ledger.PendingReply, seq uint64, fr
 	if fault {
 		w.negative++
 	}
+	w.limited.add(v, e.opts)
 	switch {
 	case v.OK():
 		w.out.delay.Observe(v.Value.Seconds())
@@ -308,6 +309,7 @@ func (e *estimator) stepped() {
 	for i := range e.ways {
 		w := &e.ways[i]
 		w.delays.Break()
+		w.limited.floors = [floorParts]time.Duration{}
 		w.breakPairs()
 		w.drain() // the variation window ends here
 	}

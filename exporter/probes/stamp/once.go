@@ -79,18 +79,27 @@ func (o once) Measure(ctx context.Context, count uint64) (probe.Outcome, error) 
 }
 
 // failure is why no reply was received.
-func (v *snapshot) failure() (lightreason.Reason, string) {
-	switch sent := v.directions[0].Sent; {
-	case sent.Value == 0 && v.peerError != nil:
-		return lightreason.NotSent, errtext.Words(v.peerError)
-	case sent.Value == 0:
-		return lightreason.NotSent, "no packet was sent in time"
+func (v *snapshot) failure() (why lightreason.Reason, sentence string) {
+	switch why = v.failureReason(); {
+	case why != lightreason.NotSent:
+		return why, v.silence()
 	case v.peerError != nil:
-		return lightreason.Unreachable, v.silence()
-	case v.refused.Known:
-		return lightreason.Discarded, v.silence()
+		return why, errtext.Words(v.peerError)
 	}
-	return lightreason.NoReply, v.silence()
+	return why, "no packet was sent in time"
+}
+
+// failureReason is failure in one word.
+func (v *snapshot) failureReason() lightreason.Reason {
+	switch sent := v.directions[0].Sent; {
+	case sent.Value == 0:
+		return lightreason.NotSent
+	case v.peerError != nil:
+		return lightreason.Unreachable
+	case v.refused.Known:
+		return lightreason.Discarded
+	}
+	return lightreason.NoReply
 }
 
 var _ probe.OnDemand = (*Type)(nil)

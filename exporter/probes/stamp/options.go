@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/core/bound"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/pathstate"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/seqwin"
@@ -39,6 +40,9 @@ type Options struct {
 	TimestampFormat string        `yaml:"timestamp_format"`
 	TAIOffset       time.Duration `yaml:"tai_offset"`
 	MaxBound        time.Duration `yaml:"max_bound"`
+	MaxLoss         float64       `yaml:"max_loss"`
+	MaxDelay        time.Duration `yaml:"max_delay"`
+	MaxDelayRise    time.Duration `yaml:"max_delay_rise"`
 	PathMinimum     time.Duration `yaml:"path_minimum"`
 	Codecs          []string      `yaml:"codecs"`
 	Models          []string      `yaml:"voice_models"`
@@ -97,6 +101,9 @@ func (o *Options) Describe() []option.Description {
 		option.Word(&o.TimestampFormat, formatNTP, []string{formatNTP, formatPTP}, "Timestamp format to request of the peer.").FileOnly(),
 		option.Number(&o.TAIOffset, timefmt.TAIOffset, 0, time.Minute, "TAI-UTC, used with {timestamp_format} ptp.").FileOnly(),
 		option.Number(&o.MaxBound, 0, 0, bound.Limit, "Delays with a larger combined bound are counted as invalid.").Unset("no limit").FileOnly(),
+		option.Number(&o.MaxLoss, 0.01, 0.0001, 1, "Limit of the path's state: a path is degraded if more than this ratio of its packets is lost, in "+fmt.Sprintf("%.0f", pathstate.Recent.Minutes())+" minutes.").FileOnly(),
+		option.Number(&o.MaxDelay, 150*time.Millisecond, 0, maxMinimum, "Limit of the path's state: a path is degraded if more than "+unit.Ratio.Format(pathstate.SlowShare)+" of the packets of a direction take longer (ITU-T G.114 clause 3), for certain despite the error bound, ...").FileOnly(),
+		option.Number(&o.MaxDelayRise, 50*time.Millisecond, 0, maxMinimum, "... and longer than the smallest delay of the last hour by more than this: a long and steady delay, as of a satellite, is no fault.").FileOnly(),
 		option.Number(&o.PathMinimum, 0, 0, maxMinimum, "Known lower limit of the delay of each direction (4.9 us per km of fiber): with it, the smallest delays of both "+
 			"directions bound the clocks' offset, which helps where there is only NTP. The possible slew of a clock during a round trip remains in the bound. "+
 			"If the path can be shorter, the bound is wrong.").Unset("unknown"),

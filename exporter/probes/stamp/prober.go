@@ -33,6 +33,7 @@ type Prober struct {
 	OnPacket func(p sample.Packet, forward, reverse sample.Delay)
 
 	session atomic.Pointer[session] // nil while the peer has no address
+	serial  atomic.Uint64           // of the newest session
 }
 
 // Address is the peer's current address; the zero Addr: unknown.
@@ -83,7 +84,7 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 	if !ctxtime.Sleep(ctx, p.hubs.startDelay(sched.Now())) {
 		return m, ctx.Err()
 	}
-	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.target = p.peer })
+	s, remove, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.target, s.serial = p.peer, p.serial.Add(1) })
 	if err != nil {
 		return m, err
 	}

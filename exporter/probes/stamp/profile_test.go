@@ -19,7 +19,7 @@ import (
 )
 
 // The largest number of series of a path and probe.
-const mostFull, mostSlim = metric.MaxFull - 5, metric.MaxSlim
+const mostFull, mostSlim = metric.MaxFull - metric.OfAgent - 5, metric.MaxSlim - metric.OfAgent
 
 // stored returns how many series a server without, and one with, native histograms keeps of a sink.
 func stored(t *testing.T, sink *promsink.Sink) (classic, native int) {
@@ -100,7 +100,7 @@ func TestProfilesKeepToTheirNumberOfSeries(t *testing.T) {
 }
 
 // The most series of a full path with every reason and event that has one.
-const mostFaulty = metric.MaxFullFaults
+const mostFaulty = metric.MaxFullFaults - metric.OfAgent
 
 func TestFaultsAddNoMoreSeriesThanStated(t *testing.T) {
 	for profile, most := range map[metric.Profile]int{metric.Full: mostFaulty, metric.Slim: mostSlim} {

@@ -23,6 +23,7 @@ import (
 // no socket: the hub sends what Fire writes and delivers what arrives.
 type session struct {
 	hub       atomic.Pointer[hub] // it changes only under mu
+	serial    uint64              // of the path's sessions, from 1 on
 	peer      netip.AddrPort
 	ssid      uint16 // guarded by mu
 	ended     bool   // guarded by mu

@@ -23,6 +23,7 @@ type direction struct {
 	negative, lowConfidence uint64
 	// txUncertain counts delays whose packet may have left its host later than its timestamp.
 	txUncertain uint64
+	limited     limited
 }
 
 // played is what profile slim does not export.
@@ -98,6 +99,7 @@ func (w *direction) drain() {
 // next begins the next window. The delays of waiting packets follow in it.
 func (w *direction) next(waiting uint64) {
 	w.losses.Reset()
+	w.limited.next()
 	w.undecided = 0
 	w.delays.Next(waiting)
 	if w.played != nil {

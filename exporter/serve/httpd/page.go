@@ -174,7 +174,7 @@ func summarize(total int, counts map[agent.Health]int, idle int) string {
 		return "No paths are configured"
 	case bad > 0:
 		var parts []string
-		for _, h := range []agent.Health{agent.Failed, agent.Down, agent.Impaired} {
+		for _, h := range []agent.Health{agent.Failed, agent.Down, agent.Degraded, agent.Impaired} {
 			if n := counts[h]; n > 0 {
 				parts = append(parts, fmt.Sprintf("%d %s", n, h))
 			}
@@ -206,7 +206,7 @@ func words(label string) string {
 
 // glyph distinguishes states without color.
 func glyph(h agent.Health) string {
-	return map[agent.Health]string{agent.Up: "●", agent.Impaired: "◐", agent.Down: "▼", agent.Failed: "✕", agent.Starting: "○"}[h]
+	return map[agent.Health]string{agent.Up: "●", agent.Impaired: "◐", agent.Degraded: "◒", agent.Down: "▼", agent.Failed: "✕", agent.Starting: "○"}[h]
 }
 
 // age is the time since then as text.

@@ -61,7 +61,7 @@ func (c column) Label() string {
 
 // severity is the position of a health in the order from best to worst.
 func severity(h agent.Health) int {
-	return slices.Index([]agent.Health{agent.Up, agent.Starting, agent.Impaired, agent.Down, agent.Failed}, h)
+	return slices.Index([]agent.Health{agent.Up, agent.Starting, agent.Impaired, agent.Degraded, agent.Down, agent.Failed}, h)
 }
 
 // rowsOf are all probes, those with problems first.
