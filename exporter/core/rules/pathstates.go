@@ -1,0 +1,43 @@
+package rules
+
+import (
+	"time"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/pathstate"
+)
+
+// pathStateNow is a constant because its rule uses it itself.
+const pathStateNow = "oneway:path_state:now"
+
+// The states of paths, also of agents that are not scraped.
+var (
+	PathStateNow = Rule{
+		Name: pathStateNow,
+		Doc: `The state of each path (METRICS.md, "States of paths"); 1, unknown, while its agent is a target and is not scraped: a list of the
+worst paths must not lose them, nor show the last state as the present one.`,
+		Expr: promql(`
+$state
+or
+0 * $before + $unknown
+and on (job, instance) $up == 0`, names{"state": metric.PathState.Name, "before": "last_over_time(" + pathStateNow + "[1m])", "unknown": decimal(float64(pathstate.Unknown)), "up": up}),
+	}
+	PathSeverity = Rule{
+		Name: "oneway:path_state:severity",
+		Doc:  `What a list of the worst paths is ordered by, 0..4: the state, and within it the loss of round trips.`,
+		Expr: promql(`
+$now + clamp_max($lost, 0.99)
+or
+$now`, names{"now": pathStateNow, "lost": metric.RoundTripLossRatio.Name}),
+	}
+	PathStateCount = Rule{
+		Name: "oneway:path_state:count",
+		Doc:  `The number of paths of an agent in each state, the label state.`,
+		Expr: `count_values by (job, instance) ("` + metric.StateL + `", ` + pathStateNow + `)`,
+	}
+)
+
+// pathStates is the group of these rules.
+func pathStates() Group {
+	return Group{Name: "oneway-path-states", Interval: 15 * time.Second, Rules: []Rule{PathStateNow, PathSeverity, PathStateCount}}
+}
