@@ -147,6 +147,7 @@ func TestPagesLinkToEachOther(t *testing.T) {
 	for name, others := range map[string][]string{
 		"path.json":         {"clock.json", "load.json", "capacity.json", "tcp.json", "buffer_sweep.json", "fairness.json"},
 		"clock.json":        {"path.json"},
+		"overview.json":     {"path.json", "clock.json"},
 		"load.json":         {"path.json", "capacity.json", "tcp.json", "buffer_sweep.json", "fairness.json"},
 		"capacity.json":     {"path.json", "load.json", "tcp.json", "buffer_sweep.json", "fairness.json"},
 		"tcp.json":          {"path.json", "load.json", "capacity.json", "buffer_sweep.json", "fairness.json"},
@@ -174,6 +175,8 @@ func TestPagesLinkToEachOther(t *testing.T) {
 			want = "datasource job instance"
 		case "path.json":
 			want = "datasource job instance url site path"
+		case "overview.json":
+			want = "datasource job instance url site rows"
 		}
 		if got := strings.Join(names, " "); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: variables are %q, want them to begin with %q", name, got, want)

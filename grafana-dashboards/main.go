@@ -46,6 +46,7 @@ func boards() map[string]*boardBuilder {
 		"clock.json":          clockBoard(),
 		"fairness.json":       fairnessBoard(),
 		"load.json":           loadBoard(),
+		"overview.json":       overviewBoard(),
 		"path.json":           pathBoard(),
 		"raw_incident.json":   rawIncidentBoard(),
 		"raw_packets.json":    rawPacketsBoard(),
