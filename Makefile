@@ -133,6 +133,10 @@ demo: ## emulated WiBro link, two agents, Prometheus, a table, kept in build/dem
 	@$(MAKE) --no-print-directory build
 	@$(BUILD)/oneway-demo $(if $(PROFILE),--profile='$(PROFILE)') $(if $(filter 1,$(DEMO_EXIT)),--exit)
 
+.PHONY: history
+history: ## build/history: 400 days of a mesh of 20 paths as blocks of Prometheus, for dashboards (go run -C tests/history . --help)
+	$(GO) run -C tests/history . --out='$(CURDIR)/$(BUILD)/history'
+
 .PHONY: lab
 lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 	@$(BUILD)/oneway-lab $(if $(PROFILE),'$(PROFILE)',tests/lab/profiles/wibro.yaml)
@@ -140,7 +144,7 @@ lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
-	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom deploy/kubernetes tests/compose; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
+	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom deploy/kubernetes tests/compose tests/history; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
 	$(GO) build -tags slim,nethttpomithttp2 -o /dev/null ./exporter/cmd/oneway

@@ -86,6 +86,7 @@ run "exporter: estimators" "${test[@]}" -p 2 -shuffle=on -timeout 15m -- ./expor
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' -- ./exporter/clocks/chrony
 run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
 beside computing "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 2 -count=1 -timeout 30m -- "${computing[@]}"
+beside history "history" nice -n 19 env GOMAXPROCS=1 go test -C tests/history -json -count=1 -timeout 15m -- ./...
 finish telegraf
 finish waiting
 exec 9>build/quiet
@@ -93,6 +94,7 @@ flock 9
 run "tests: system, measuring time" "${measure[@]}" -- "${measuring[@]}"
 exec 9>&-
 finish computing
+finish history
 
 echo "== minutes"
 printf '%s\n' "${times[@]}"

@@ -1,0 +1,134 @@
+// Command history makes a long history of a mesh of 20 paths between five sites, for tests and for dashboards: blocks of
+// Prometheus with native histograms, and line protocol of InfluxDB.
+//
+//	go run -C tests/history . --out=/tmp/history --days=400
+//	prometheus --storage.tsdb.path=/tmp/history --storage.tsdb.retention.time=500d
+//
+// What happens to the paths is in package scene, and, with its times, in scene.json beside the blocks. A seed decides all of it. Values go
+// through the program's own estimators, series and rules:
+//
+//   - Packets pass through stamp.Replay (a packet in 10 s; on the named days one a second), runs through loadtest.Values. Prometheus'
+//     parser reads the exposition of promsink, at each local full hour and, on the named days, each 15 s.
+//   - On other days a window lasts an hour, so that minima, quantiles, bounds and R are of the hour, exactly.
+//   - The long-term series (oneway:long:...) follow from these scrapes, by the expressions of exporter/core/rules in the query engine of
+//     Prometheus, at each local full hour. The rules that count minutes need a scrape a minute: for hours without, measured_minutes and
+//     up_minutes are minutes of the simulation in which the agent ran, and in which a path had a reply; the minutes with R below a limit
+//     are 60 where R of the hour is, else 0. rate() and increase() need two values of a counter in an hour: the rules, not the blocks, have
+//     each value again 1 ms after the full hour.
+//   - The blocks have no series of other rules, and no classic buckets; line protocol has a point of each measurement an hour.
+//
+// On one core of a PC, 400 days of 20 paths take 4 minutes and 330 MB, in profile slim 3 minutes and 100 MB; each named day adds 30 s and
+// 55 MB. A series has 8,760 samples a year, less the hours in which its agent did not run.
+//
+// The command copy makes the blocks of a thousand paths from a few, for load tests of queries.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/tests/history/blocks"
+	"oneway.example/tests/history/copies"
+	"oneway.example/tests/history/scene"
+)
+
+func main() {
+	app := kingpin.New("history", "Makes a history of a mesh of paths: blocks of Prometheus, and line protocol of InfluxDB.").UsageWriter(os.Stdout)
+	makes := makeCommand(app)
+	copiesOf := copyCommand(app)
+	switch kingpin.MustParse(app.Parse(os.Args[1:])) {
+	case "copy":
+		app.FatalIfError(copiesOf(), "")
+	default:
+		app.FatalIfError(makes(), "")
+	}
+}
+
+// makeCommand adds the command that makes a history, which is the default.
+func makeCommand(app *kingpin.Application) func() error {
+	c := app.Command("make", "Make a history.").Default()
+	out := c.Flag("out", "Directory of the blocks, for --storage.tsdb.path of Prometheus.").Default("build/history").String()
+	days := c.Flag("days", "Days of history.").Default("400").Int()
+	paths := c.Flag("paths", "Paths of the mesh, at most 20; each five more are one more of each site.").Default("20").Int()
+	seed := c.Flag("seed", "Seed of all random numbers.").Default("1").Uint64()
+	end := c.Flag("end", "UTC day at whose begin the history ends, such as 2026-11-30. Default: the present day.").PlaceHolder("DAY").String()
+	named := c.Flag("named", "Days with a packet a second and a scrape each 15 s: the last one, the days of daylight saving, and others.").Default("14").Int()
+	profile := c.Flag("profile", "Profile of the series of paths: full or slim.").Default("full").Enum("full", "slim")
+	influx := c.Flag("influx", "File of the line protocol. Default: none.").PlaceHolder("FILE").String()
+	return func() error {
+		last := time.Now().UTC()
+		if *end != "" {
+			day, err := time.Parse(time.DateOnly, *end)
+			if err != nil {
+				return fmt.Errorf("history: --end is %q; it must be a day such as 2026-11-30", *end)
+			}
+			last = day
+		}
+		p, err := metric.ProfileByName(*profile)
+		if err != nil {
+			return fmt.Errorf("history: --profile %w", err)
+		}
+		return run(scene.New(*seed, *paths, *days, *named, last), p, *out, *influx)
+	}
+}
+
+// copyCommand adds the command that makes many paths from few.
+func copyCommand(app *kingpin.Application) func() error {
+	c := app.Command("copy", "Copy the paths of a history many times, under other names of paths, agents and sites.")
+	from := c.Flag("from", "Directory of the blocks of a history.").Required().ExistingDir()
+	out := c.Flag("out", "Directory of the blocks of the copies.").Required().String()
+	times := c.Flag("copies", "Copies of each path: 50 of 20 paths are 1,000 paths.").Default("50").Int()
+	names := c.Flag("series", "Regular expression of the names of the series.").Default("^oneway:long:").Regexp()
+	since := c.Flag("since", "Copy no chunks before this time, such as 2026-11-29T20:00:00Z. Default: all.").PlaceHolder("TIME").String()
+	return func() error {
+		o := copies.Options{From: *from, To: *out, Copies: *times, Names: *names}
+		if *since != "" {
+			t, err := time.Parse(time.RFC3339, *since)
+			if err != nil {
+				return fmt.Errorf("history: --since is %q; it must be a time such as 2026-11-29T20:00:00Z", *since)
+			}
+			o.Since = t
+		}
+		began := time.Now()
+		r, err := copies.Make(o)
+		if err != nil {
+			return fmt.Errorf("history: %w", err)
+		}
+		fmt.Printf("%d blocks, %d series in blocks, %d samples, %.1f MB, %.0f s\n", r.Blocks, r.Series, r.Samples, float64(r.Bytes)/1e6, time.Since(began).Seconds())
+		return nil
+	}
+}
+
+// run makes the history of a scene.
+func run(s *scene.Scene, profile metric.Profile, out, influx string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	text, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(out, "scene.json"), text, 0o644); err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	h := &history{scene: s, profile: profile, to: blocks.New(out), progress: os.Stderr}
+	if influx == "" {
+		return h.make()
+	}
+	f, err := os.Create(influx)
+	if err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	defer f.Close()
+	h.lines = newLines(f, s.Paths)
+	if err := h.make(); err != nil {
+		return err
+	}
+	return h.lines.flush()
+}
