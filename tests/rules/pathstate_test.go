@@ -14,7 +14,7 @@ func TestStateOfAPathAndAlertsHaveTheSameLimits(t *testing.T) {
 	o := stamp.DefaultOptions()
 	seconds := func(d time.Duration) float64 { return d.Seconds() }
 	for of, c := range map[string]struct{ state, alerts float64 }{
-		"max_loss": {o.MaxLoss, rules.ThresholdLossRatio.Default},
+		"max_loss":       {o.MaxLoss, rules.ThresholdLossRatio.Default},
 		"lost packets":   {pathstate.FewFaults, rules.ThresholdLossPackets.Default},
 		"max_delay":      {seconds(o.MaxDelay), rules.ThresholdDelaySeconds.Default},
 		"max_delay_rise": {seconds(o.MaxDelayRise), rules.ThresholdDelayBlowUpSeconds.Default},
