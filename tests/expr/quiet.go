@@ -20,6 +20,8 @@ const (
 	noPulse       = "only with a pulse configured (clock: pps)"
 	noCalibration = "absent until oneway calibrate has run"
 	noNative      = "only in a server that takes native histograms"
+	noSites       = "only with paths that have a site"
+	noState       = "no path may be in this state"
 	noHolidays    = "only with a list of holidays configured (calendar: holidays_file)"
 	noLoadTest    = "only with such a load test configured, and after its first run"
 	noSuchType    = "only with a probe, watcher or output of its type configured"
@@ -92,8 +94,14 @@ func quiet(query string) string {
 		rules.Calendar2h.Name:                    noLoadTest,
 		rules.CalendarOfRun.Name:                 noLoadTest,
 	}
+	if strings.Contains(query, `site!=""`) {
+		return noSites
+	}
 	for _, s := range Selectors(query) {
 		name := Family(s.Name)
+		if name == rules.PathStateCount.Name && slices.ContainsFunc(s.Matchers, func(m Matcher) bool { return m.Label == metric.StateL }) {
+			return noState
+		}
 		if why, ok := reasons[name]; ok {
 			return why
 		}

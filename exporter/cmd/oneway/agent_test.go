@@ -99,6 +99,9 @@ func TestEverySettingOfTheExampleIsValid(t *testing.T) {
 	writeCertificate(t, filepath.Join(dir, "agent.pem"), filepath.Join(dir, "agent.key"))
 	writeCertificate(t, filepath.Join(dir, "core-ca.pem"), filepath.Join(dir, "core-ca-key.pem"))
 	writeCertificate(t, filepath.Join(dir, "clients.pem"), filepath.Join(dir, "clients-key.pem"))
+	if err := os.WriteFile(filepath.Join(dir, "holidays.txt"), []byte("2126-12-25 Christmas Day\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	check := func(name, text string) {
 		t.Helper()
 		file := filepath.Join(dir, name)

@@ -14,10 +14,10 @@ const pathStateNow = "oneway:path_state:now"
 var (
 	PathStateNow = Rule{
 		Name: pathStateNow,
-		Doc: `The state of each path (METRICS.md, "States of paths"); 1, unknown, while its agent is a target and is not scraped: a list of the
+		Doc: `The state of each path (METRICS.md, "States of paths"); 1, unknown, while its agent is a target and was not scraped for a minute: a list of the
 worst paths must not lose them, nor show the last state as the present one.`,
 		Expr: promql(`
-$state
+$state or last_over_time($state[1m]) and on (job, instance) $up == 0
 or
 0 * $before + $unknown
 and on (job, instance) $up == 0`, names{"state": metric.PathState.Name, "before": "last_over_time(" + pathStateNow + "[1m])", "unknown": decimal(float64(pathstate.Unknown)), "up": up}),
@@ -28,7 +28,7 @@ and on (job, instance) $up == 0`, names{"state": metric.PathState.Name, "before"
 		Expr: promql(`
 $now + clamp_max($lost, 0.99)
 or
-$now`, names{"now": pathStateNow, "lost": metric.RoundTripLossRatio.Name}),
+$now`, names{"now": pathStateNow, "lost": unlessUnscraped(metric.RoundTripLossRatio.Name)}),
 	}
 	PathStateCount = Rule{
 		Name: "oneway:path_state:count",

@@ -114,7 +114,7 @@ const (
 // native is a sparse histogram with buckets of both signs.
 type native struct {
 	schema   int32
-	span     int // the most buckets of each sign
+	span     int32 // the most buckets of each sign
 	zero     uint64
 	positive buckets
 	negative *buckets // nil until the first value, which most histograms never have
@@ -134,7 +134,7 @@ func (n *native) observe(v float64) {
 	}
 	key := bucketKey(math.Abs(v), n.schema)
 	for n.schema > coarsestSchema {
-		if first, last := side.with(key); last-first < n.span {
+		if first, last := side.with(key); last-first < int(n.span) {
 			break
 		}
 		n.positive.halve()
@@ -144,7 +144,7 @@ func (n *native) observe(v float64) {
 		n.schema--
 		key = halfKey(key)
 	}
-	side.add(key, n.span)
+	side.add(key, int(n.span))
 }
 
 // fractions returns the upper bounds of the buckets in the octave (0.5, 1], less one step: 0.5 * 2^(i/2^schema).

@@ -23,7 +23,7 @@ func TestSeriesOfAPathKeepToTheirMemory(t *testing.T) {
 		names[i] = fmt.Sprintf("site-%05d", (i*7919)%10_000) // in no order
 	}
 	all := make([]*series, len(names))
-	for profile, most := range map[metric.Profile]uint64{metric.Slim: 3500 + 2*130, metric.Full: 24_000} {
+	for profile, most := range map[metric.Profile]uint64{metric.Slim: 3550 + 2*130, metric.Full: 24_000} {
 		each := uint64(math.MaxUint64)
 		for range 3 { // the runtime allocates, too: the least is the measurement
 			sink := promsink.New(promsink.Options{})
