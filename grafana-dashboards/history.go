@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 )
@@ -84,7 +82,7 @@ func (p past) availability(by string) string {
 }
 
 // byDate adds the hours of the dashboard's range by a label that the local date gives: of is rules.LongWeekday or rules.LongMonth, whose value
-// becomes the label. by has further labels. It joins each hour with its date, in steps of an hour.
+// becomes the label. by is a further label, or empty. It joins each hour with its date, in steps of an hour.
 func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
 	const hour = "job, instance, hour, day_type, zone"
 	labels := label
@@ -93,7 +91,7 @@ func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
 	}
 	inner := hour
 	if by != "" && by != "hour" {
-		inner += ", " + strings.TrimPrefix(strings.TrimPrefix(by, "hour"), ", ")
+		inner += ", " + by
 	}
 	return "sum by (" + labels + ") (sum_over_time((sum by (" + inner + ") (sum_over_time(" + recFrom(thisPath, name, matchers...) + "[1h])) * on (" + hour + ") group_left (" + label + ") " +
 		"count_values by (" + hour + `) ("` + label + `", sum_over_time(` + recFrom(thisAgent, of.Name) + "[1h])) ^ 0)[$__range:1h]))"

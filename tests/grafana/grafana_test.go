@@ -23,6 +23,8 @@ const (
 	period = "from=now-30m&to=now"
 	// timeout ends the wait for a page.
 	timeout = 60 * time.Second
+	// checked is the time between two checks of a page that loads.
+	checked = 500 * time.Millisecond
 	// All panels of the longest page are within this window: Grafana loads a panel when it is in sight.
 	width, height = 1920, 14_000
 )
@@ -208,7 +210,8 @@ func arrived(t *testing.T, q url.Values, b board, f facts) {
 	}
 }
 
-// load opens a page and waits until all panels are there and none loads.
+// load opens a page and waits until all panels are there and none loads, at three checks in a row: between two queries of a panel there is a
+// moment in which it does not load. Grafana tells no script when a page is complete.
 func load(t *testing.T, tab *browser.Tab, at string, b board) (f facts) {
 	t.Helper()
 	want := 0
@@ -220,7 +223,7 @@ func load(t *testing.T, tab *browser.Tab, at string, b board) (f facts) {
 	browser.Do(t, tab, chromedp.Navigate(at))
 	end, calm := time.Now().Add(timeout), 0
 	for calm < 3 && time.Now().Before(end) {
-		time.Sleep(500 * time.Millisecond) // the page loads
+		time.Sleep(checked)
 		f = browser.Do(t, tab, chromedp.Evaluate[facts](script))
 		if len(f.Titles) >= want && f.Loading == 0 {
 			calm++
