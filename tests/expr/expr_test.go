@@ -111,8 +111,8 @@ func TestSeriesOfOptionalEquipmentMayBeAbsent(t *testing.T) {
 		`oneway_gnss_fix{receiver="gps0"} < 2`:                  noReceiver,
 		`rate(oneway_pps_missed_total[1m])`:                     noPulse,
 		`oneway:clock_disagreement_seconds > 0.001`:             noPulse,
-		`oneway_queue_delay_seconds{quantile_rank="0.5"} > 0.2`: noLoadTest,
-		`oneway_test_running == 1`:                              noLoadTest,
+		`oneway_queue_delay_seconds{quantile_rank="0.5"} > 0.2`: NoLoadTest,
+		`oneway_test_running == 1`:                              NoLoadTest,
 		`oneway_clock_synchronized == 1`:                        "",
 		`oneway_remote_clock_synchronized`:                      "",
 	} {

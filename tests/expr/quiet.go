@@ -23,7 +23,7 @@ const (
 	noSites       = "only with paths that have a site"
 	noState       = "no path may be in this state"
 	noHolidays    = "only with a list of holidays configured (calendar: holidays_file)"
-	noLoadTest    = "only with such a load test configured, and after its first run"
+	NoLoadTest    = "only with such a load test configured, and after its first run"
 	noSuchType    = "only with a probe, watcher or output of its type configured"
 )
 
@@ -57,16 +57,16 @@ func quiet(query string) string {
 		metric.LossBurst.Name:             noLoss,
 		metric.LossBurstRatio.Name:        noLoss,
 
-		rules.LoadTestRecent.Name:        noLoadTest,
-		rules.CapacityMedian.Name:        noLoadTest,
-		rules.CapacityMedian2h.Name:      noLoadTest,
+		rules.LoadTestRecent.Name:        NoLoadTest,
+		rules.CapacityMedian.Name:        NoLoadTest,
+		rules.CapacityMedian2h.Name:      NoLoadTest,
 		rules.CapacityBaseline.Name:      noHistory,
-		rules.UDPThroughputMedian.Name:   noLoadTest,
+		rules.UDPThroughputMedian.Name:   NoLoadTest,
 		rules.UDPThroughputBaseline.Name: noHistory,
-		rules.TCPThroughputMedian.Name:   noLoadTest,
+		rules.TCPThroughputMedian.Name:   NoLoadTest,
 		rules.TCPThroughputBaseline.Name: noHistory,
-		rules.WorkingDelayExcess.Name:    noLoadTest,
-		rules.WorkingDelayRunsBelow.Name: noLoadTest,
+		rules.WorkingDelayExcess.Name:    NoLoadTest,
+		rules.WorkingDelayRunsBelow.Name: NoLoadTest,
 		rules.Disagreement.Name:          noPulse,
 		rules.DisagreementBound.Name:     noPulse,
 		rules.ScheduleSkippedRatio.Name:  neverHappened,
@@ -91,8 +91,8 @@ func quiet(query string) string {
 		rules.HolidayOf2h.Name:                   noHolidays,
 		rules.FullHour.Name:                      noHistory,
 		rules.DelayFloorExcess30s.Name:           noHistory,
-		rules.Calendar2h.Name:                    noLoadTest,
-		rules.CalendarOfRun.Name:                 noLoadTest,
+		rules.Calendar2h.Name:                    NoLoadTest,
+		rules.CalendarOfRun.Name:                 NoLoadTest,
 	}
 	if strings.Contains(query, `site!=""`) {
 		return noSites
@@ -131,7 +131,7 @@ func unconfigured(name string) string {
 			switch {
 			case d.Name != name:
 			case slices.Contains(ofLoadTests, g.Title):
-				return noLoadTest
+				return NoLoadTest
 			case slices.Contains(d.Labels, metric.ReceiverL):
 				return noReceiver
 			case slices.Contains(d.Labels, metric.PulseL):

@@ -211,7 +211,7 @@ func arrived(t *testing.T, q url.Values, b board, f facts) {
 }
 
 // load opens a page and waits until all panels are there and none loads, at three checks in a row: between two queries of a panel there is a
-// moment in which it does not load. Grafana tells no script when a page is complete.
+// moment in which it does not load.
 func load(t *testing.T, tab *browser.Tab, at string, b board) (f facts) {
 	t.Helper()
 	want := 0
@@ -223,7 +223,7 @@ func load(t *testing.T, tab *browser.Tab, at string, b board) (f facts) {
 	browser.Do(t, tab, chromedp.Navigate(at))
 	end, calm := time.Now().Add(timeout), 0
 	for calm < 3 && time.Now().Before(end) {
-		time.Sleep(checked)
+		time.Sleep(checked) // Grafana tells no script when a page is complete
 		f = browser.Do(t, tab, chromedp.Evaluate[facts](script))
 		if len(f.Titles) >= want && f.Loading == 0 {
 			calm++
