@@ -113,7 +113,7 @@ func (e Expect) tests() []exprTest {
 	span := fmt.Sprintf("[%ds]", max(1, e.To-e.From))
 	if e.Fires == "" {
 		but := fmt.Sprintf(`ALERTS{alertname!~%q,alertstate="firing"}`, strings.Join(e.Besides, "|"))
-		return []exprTest{at(e.To, 0, "(count(max_over_time("+but+span+")) or vector(0)) > bool 0")}
+		return []exprTest{{"group by (alertname) (max_over_time(" + but + span + "))", fmt.Sprintf("%ds", e.To), nil}} // what is seen has the name
 	}
 	name := fmt.Sprintf(`ALERTS{alertname=%q,alertstate="firing"}`, e.Fires)
 	tests := []exprTest{at(e.To, 1, "(count(max_over_time("+name+span+")) or vector(0)) > bool 0")}

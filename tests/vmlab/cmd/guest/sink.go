@@ -21,7 +21,7 @@ func newSink() *sink { return &sink{told: map[string]float64{}} }
 func wanted(name string) bool {
 	for _, w := range []string{
 		"oneway_clock_", "oneway_gnss_", "oneway_pps_", "oneway_remote_clock_", "oneway_delay_invalid", "oneway_delay_negative", "oneway_delay_low_confidence",
-		"oneway_delay_error_bound", "oneway_packets_", "oneway_probe_up", "oneway_probe_interval", "oneway_path_info",
+		"oneway_delay_error_bound", "oneway_packets_", "oneway_probe_up", "oneway_probe_interval", "oneway_path_info", "oneway_utc_offset_seconds",
 	} {
 		if strings.HasPrefix(name, w) {
 			return true
