@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"oneway.example/exporter/core/rules"
+	"oneway.example/exporter/doc/ruletext"
 )
 
 const directory = "../../../deploy/prometheus/rules"
@@ -23,7 +24,7 @@ func TestCommittedRulesAreCurrent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(committed), text(f)); diff != "" {
+		if diff := cmp.Diff(string(committed), ruletext.YAML(f)); diff != "" {
 			t.Errorf("%s is not current; run make generate (-committed +current):\n%s", f.Name, diff)
 		}
 	}
@@ -48,7 +49,7 @@ func TestYAMLHasTheValuesOfTheRules(t *testing.T) {
 				Rules    []rule
 			}
 		}
-		if err := yaml.Unmarshal([]byte(text(f)), &file); err != nil {
+		if err := yaml.Unmarshal([]byte(ruletext.YAML(f)), &file); err != nil {
 			t.Fatalf("%s: %v", f.Name, err)
 		}
 		for i, g := range f.Groups {
