@@ -66,7 +66,9 @@ func reasonWords() []dashboard.ValueMapping {
 
 // ofSite are the paths of the selected sites: with all, those without this label, too.
 func ofSite(expr string) string {
-	return "(" + expr + " unless on (job, instance, path) " + metric.PathLabels.Name + "{" + thisAgent + `,site!~"$site"})`
+	// A matcher site!~".*" selects nothing in Prometheus, but all paths without a site in VictoriaMetrics.
+	labels := metric.PathLabels.Name + "{" + thisAgent
+	return "(" + expr + " unless on (job, instance, path) (" + labels + "} unless " + labels + `,site=~"$site"}))`
 }
 
 // statesNow is the state of each selected path.
