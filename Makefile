@@ -144,7 +144,7 @@ lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 .PHONY: lint
 lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
 	$(GO) run $(GOLANGCI) run ./...
-	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom deploy/kubernetes tests/compose tests/history; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
+	for module in grafana-dashboards tests/stack telegraf-plugins deploy/images deploy/sbom deploy/kubernetes deploy/victoriametrics tests/compose tests/history; do (cd $$module && $(GO) run $(GOLANGCI) run ./...) || exit; done
 	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards telegraf-plugins deploy | tee /dev/stderr)"
 	$(GO) mod tidy -diff
 	$(GO) build -tags slim,nethttpomithttp2 -o /dev/null ./exporter/cmd/oneway
@@ -216,9 +216,10 @@ stack-test: ## the whole stack with real servers in containers, tests/stack/READ
 	@SMOKE='$(SMOKE)' KEEP='$(KEEP)' tests/stack/run.sh
 
 .PHONY: generate
-generate: ## deploy/oneway.yml, METRICS.md, MEASUREMENTS.md, the JSON Schemas, the rules, tests/words/accent.txt, the dashboards' JSON, the values of the Helm chart, and the lists in the READMEs of the Telegraf plugins
+generate: ## deploy/oneway.yml, METRICS.md, MEASUREMENTS.md, the JSON Schemas, the rules, tests/words/accent.txt, the dashboards' JSON, the rules and dashboards for VictoriaMetrics, the values of the Helm chart, and the lists in the READMEs of the Telegraf plugins
 	$(GO) generate ./...
 	cd grafana-dashboards && $(GO) generate ./...
+	cd deploy/victoriametrics && $(GO) generate ./...
 	cd telegraf-plugins && $(GO) generate ./...
 	cd deploy/kubernetes && $(GO) generate ./...
 

@@ -87,6 +87,7 @@ run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCove
 run "dashboards" go test -C grafana-dashboards -json -count=1 -- ./...
 beside computing "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 2 -count=1 -timeout 30m -- "${computing[@]}"
 beside history "history" nice -n 19 env GOMAXPROCS=1 go test -C tests/history -json -count=1 -timeout 15m -- ./...
+beside victoriametrics "victoriametrics" nice -n 19 env GOMAXPROCS=1 go test -C deploy/victoriametrics -json -count=1 -timeout 15m -- ./...
 finish telegraf
 finish waiting
 exec 9>build/quiet
@@ -95,6 +96,7 @@ run "tests: system, measuring time" "${measure[@]}" -- "${measuring[@]}"
 exec 9>&-
 finish computing
 finish history
+finish victoriametrics
 
 echo "== minutes"
 printf '%s\n' "${times[@]}"
