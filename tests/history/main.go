@@ -24,10 +24,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -35,6 +37,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/tests/history/blocks"
 	"oneway.example/tests/history/copies"
+	"oneway.example/tests/history/opening"
 	"oneway.example/tests/history/scene"
 )
 
@@ -42,9 +45,12 @@ func main() {
 	app := kingpin.New("history", "Makes a history of a mesh of paths: blocks of Prometheus, and line protocol of InfluxDB.").UsageWriter(os.Stdout)
 	makes := makeCommand(app)
 	copiesOf := copyCommand(app)
+	opens := openCommand(app)
 	switch kingpin.MustParse(app.Parse(os.Args[1:])) {
 	case "copy":
 		app.FatalIfError(copiesOf(), "")
+	case "open":
+		app.FatalIfError(opens(), "")
 	default:
 		app.FatalIfError(makes(), "")
 	}
@@ -101,6 +107,54 @@ func copyCommand(app *kingpin.Application) func() error {
 			return fmt.Errorf("history: %w", err)
 		}
 		fmt.Printf("%d blocks, %d series in blocks, %d samples, %.1f MB, %.0f s\n", r.Blocks, r.Series, r.Samples, float64(r.Bytes)/1e6, time.Since(began).Seconds())
+		return nil
+	}
+}
+
+// openCommand adds the command that measures how long a page takes.
+func openCommand(app *kingpin.Application) func() error {
+	c := app.Command("open", "Send a server the queries that Grafana sends to show a dashboard, six at once, and print the time until all have a result.")
+	address := c.Flag("url", "Address of Prometheus or VictoriaMetrics.").Default("http://127.0.0.1:9090").String()
+	dashboard := c.Flag("dashboard", "JSON of the dashboard.").Required().ExistingFile()
+	variables := c.Flag("var", "Value of a variable, such as path=berlin-to-seoul. Others match everything.").StringMap()
+	to := c.Flag("to", "End of the time range, such as 2026-11-30T00:00:00Z. Default: now.").String()
+	days := c.Flag("days", "Days of the time range; 0: an hour.").Default("365").Int()
+	drop := c.Flag("drop-caches", "Make the kernel forget what it has read of the disk before (root).").Bool()
+	return func() error {
+		text, err := os.ReadFile(*dashboard)
+		if err != nil {
+			return fmt.Errorf("history: %w", err)
+		}
+		end := time.Now()
+		if *to != "" {
+			if end, err = time.Parse(time.RFC3339, *to); err != nil {
+				return fmt.Errorf("history: --to is %q; it must be a time such as 2026-11-30T00:00:00Z", *to)
+			}
+		}
+		begin := end.AddDate(0, 0, -*days)
+		if *days == 0 {
+			begin = end.Add(-time.Hour)
+		}
+		if *drop {
+			if err := opening.DropPageCache(); err != nil {
+				return err
+			}
+		}
+		results, took, err := opening.Page{Dashboard: text, Variables: *variables, From: begin, To: end}.Open(context.Background(), *address)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(results, func(a, b opening.Result) int { return int(b.Took - a.Took) })
+		empty := 0
+		for i, r := range results {
+			if r.Series == 0 {
+				empty++
+			}
+			if i < 5 {
+				fmt.Printf("%8d ms  %6d series  %s\n", r.Took.Milliseconds(), r.Series, r.Panel)
+			}
+		}
+		fmt.Printf("%8d ms  %d queries, %d without a result\n", took.Milliseconds(), len(results), empty)
 		return nil
 	}
 }
