@@ -341,3 +341,29 @@ func TestSeedDecidesAll(t *testing.T) {
 		t.Error("histories of two seeds are equal")
 	}
 }
+
+// TestSeriesOfAPathAreTheDocumented: a path without load tests, in both profiles.
+func TestSeriesOfAPathAreTheDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../deploy/prometheus/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, profile := range []metric.Profile{metric.Full, metric.Slim} {
+		s := makeStore(t, scene.New(1, 1, 3, 0, time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)), profile)
+		series, samples := map[string]bool{}, 0
+		day := s.scene.Begin.AddDate(0, 0, 1)
+		s.visit("oneway:long:.+", func(l labels.Labels, at time.Time, _ float64) {
+			if l.Get(metric.Path) == s.scene.Paths[0].Name && at.After(day) && !at.After(day.AddDate(0, 0, 1)) {
+				series[labels.NewBuilder(l).Del("hour", "day_type").Labels().String()] = true
+				samples++
+			}
+		})
+		if samples != 24*len(series) {
+			t.Errorf("%v: %d samples a day of %d series, want 24 each", profile, samples, len(series))
+		}
+		want := fmt.Sprintf("| `%v` | %d | %.2f million |", profile, len(series), float64(365*samples)/1e6)
+		if !strings.Contains(string(text), want) {
+			t.Errorf("deploy/prometheus/README.md lacks the row %q", want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/tests/await"
+	"oneway.example/tests/freeport"
 )
 
 // store is a fake InfluxDB. It keeps the lines of requests that it accepts.
@@ -49,7 +51,14 @@ type request struct {
 func newStore(t *testing.T) *store {
 	t.Helper()
 	s := &store{t: t}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	l, err := net.Listen("tcp", freeport.Address(t)) // no other test gets the port of a store that is closed
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	_ = s.Listener.Close()
+	s.Listener = l
+	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
