@@ -26,6 +26,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/tests/history/blocks"
 	"oneway.example/tests/history/copies"
+	"oneway.example/tests/history/cost"
 	"oneway.example/tests/history/scene"
 	"oneway.example/tests/history/simagent"
 )
@@ -365,5 +366,24 @@ func TestSeriesOfAPathAreTheDocumented(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("deploy/prometheus/README.md lacks the row %q", want)
 		}
+	}
+}
+
+// TestRulesAreEvaluatedOverBlocks: a rule reads what another records.
+func TestRulesAreEvaluatedOverBlocks(t *testing.T) {
+	s := makeStore(t, scene.New(2, 1, 2, 1, time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)), metric.Full)
+	groups, err := cost.Evaluate(s.dir, s.scene.End.Add(-3*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	series := map[string]int{}
+	for _, g := range groups {
+		series[g.Name] = g.Series
+		if g.CPU <= 0 || g.Most().CPU > g.CPU {
+			t.Errorf("%+v: want a time, and no rule above it", g)
+		}
+	}
+	if series["oneway-30s"] < 20 || series["oneway-excess"] == 0 && series["oneway-path-thresholds"] == 0 {
+		t.Errorf("series by group: %v", series)
 	}
 }

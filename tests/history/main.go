@@ -37,6 +37,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/tests/history/blocks"
 	"oneway.example/tests/history/copies"
+	"oneway.example/tests/history/cost"
 	"oneway.example/tests/history/opening"
 	"oneway.example/tests/history/scene"
 )
@@ -46,11 +47,14 @@ func main() {
 	makes := makeCommand(app)
 	copiesOf := copyCommand(app)
 	opens := openCommand(app)
+	costs := costCommand(app)
 	switch kingpin.MustParse(app.Parse(os.Args[1:])) {
 	case "copy":
 		app.FatalIfError(copiesOf(), "")
 	case "open":
 		app.FatalIfError(opens(), "")
+	case "rules":
+		app.FatalIfError(costs(), "")
 	default:
 		app.FatalIfError(makes(), "")
 	}
@@ -155,6 +159,34 @@ func openCommand(app *kingpin.Application) func() error {
 			}
 		}
 		fmt.Printf("%8d ms  %d queries, %d without a result\n", took.Milliseconds(), len(results), empty)
+		return nil
+	}
+}
+
+// costCommand adds the command that measures what the rules cost.
+func costCommand(app *kingpin.Application) func() error {
+	c := app.Command("rules", "Evaluate all rules once over blocks, and print what each group takes of a processor.")
+	from := c.Flag("from", "Directory of the blocks.").Required().ExistingDir()
+	at := c.Flag("at", "Time of the evaluation, such as 2026-11-29T23:00:30Z: in a named day.").Required().String()
+	each := c.Flag("each", "Print each rule, not the most expensive one of a group only.").Bool()
+	return func() error {
+		t, err := time.Parse(time.RFC3339, *at)
+		if err != nil {
+			return fmt.Errorf("history: --at is %q; it must be a time such as 2026-11-29T23:00:30Z", *at)
+		}
+		groups, err := cost.Evaluate(*from, t)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-32s %8s %8s %7s %8s  %s\n", "group", "interval", "CPU", "share", "series", "most expensive rule")
+		for _, g := range groups {
+			fmt.Printf("%-32s %8v %6.2f s %5.1f %% %8d  %.2f s %s\n", g.Name, g.Interval, g.CPU.Seconds(), 100*g.Share(), g.Series, g.Most().CPU.Seconds(), g.Most().Name)
+			for _, r := range g.Rules {
+				if *each {
+					fmt.Printf("%-41s %6.2f s %16d  %s\n", "", r.CPU.Seconds(), r.Series, r.Name)
+				}
+			}
+		}
 		return nil
 	}
 }
