@@ -23,6 +23,7 @@ const (
 	noSites       = "only with paths that have a site"
 	noState       = "no path may be in this state"
 	noHolidays    = "only with a list of holidays configured (calendar: holidays_file)"
+	noImpairments = "only with voice_impairments configured"
 	NoLoadTest    = "only with such a load test configured, and after its first run"
 	noSuchType    = "only with a probe, watcher or output of its type configured"
 )
@@ -30,32 +31,34 @@ const (
 // quiet is why the result of a query may be empty in a healthy system, because one of its series may be absent.
 func quiet(query string) string {
 	reasons := map[string]string{
-		metric.ProbeSkipped.Name:          neverHappened,
-		metric.ResolveFailures.Name:       neverHappened,
-		metric.DirectionUnknown.Name:      neverHappened,
-		metric.PacketsDiscarded.Name:      neverHappened,
-		metric.DelayInvalid.Name:          neverHappened,
-		metric.TimestampsMissing.Name:     neverHappened,
-		metric.SendErrors.Name:            neverHappened,
-		metric.SocketDrops.Name:           neverHappened,
-		metric.ClockQueryFailures.Name:    neverHappened,
-		metric.DSCPRemarked.Name:          neverHappened,
-		metric.CongestionExperienced.Name: neverHappened,
-		metric.ClockOffset.Name:           noDaemon,
-		metric.ClockFrequency.Name:        noDaemon,
-		metric.ClockSkew.Name:             noDaemon,
-		metric.ClockReferenceInfo.Name:    noDaemon,
-		metric.ClockLastUpdate.Name:       noDaemon,
-		metric.DelayLowConfidence.Name:    neverHappened,
-		metric.DelayTXUncertainty.Name:    neverHappened,
-		metric.TimestampCalibration.Name:  noCalibration,
-		metric.IPDV.Name:                  noNative,
-		metric.Residence.Name:             noNative,
-		metric.Holiday.Name:               noHolidays,
-		metric.HolidaysEnd.Name:           noHolidays,
-		metric.RunHoliday.Name:            noHolidays,
-		metric.LossBurst.Name:             noLoss,
-		metric.LossBurstRatio.Name:        noLoss,
+		metric.ProbeSkipped.Name:             neverHappened,
+		metric.ResolveFailures.Name:          neverHappened,
+		metric.DirectionUnknown.Name:         neverHappened,
+		metric.PacketsDiscarded.Name:         neverHappened,
+		metric.DelayInvalid.Name:             neverHappened,
+		metric.TimestampsMissing.Name:        neverHappened,
+		metric.SendErrors.Name:               neverHappened,
+		metric.SocketDrops.Name:              neverHappened,
+		metric.ClockQueryFailures.Name:       neverHappened,
+		metric.DSCPRemarked.Name:             neverHappened,
+		metric.CongestionExperienced.Name:    neverHappened,
+		metric.ClockOffset.Name:              noDaemon,
+		metric.ClockFrequency.Name:           noDaemon,
+		metric.ClockSkew.Name:                noDaemon,
+		metric.ClockReferenceInfo.Name:       noDaemon,
+		metric.ClockLastUpdate.Name:          noDaemon,
+		metric.DelayLowConfidence.Name:       neverHappened,
+		metric.DelayTXUncertainty.Name:       neverHappened,
+		metric.TimestampCalibration.Name:     noCalibration,
+		metric.IPDV.Name:                     noNative,
+		metric.Residence.Name:                noNative,
+		metric.Holiday.Name:                  noHolidays,
+		metric.HolidaysEnd.Name:              noHolidays,
+		metric.RunHoliday.Name:               noHolidays,
+		metric.LossBurst.Name:                noLoss,
+		metric.VoiceDelayImpairment.Name:     noImpairments,
+		metric.VoiceEquipmentImpairment.Name: noImpairments,
+		metric.LossBurstRatio.Name:           noLoss,
 
 		rules.LoadTestRecent.Name:        NoLoadTest,
 		rules.CapacityMedian.Name:        NoLoadTest,

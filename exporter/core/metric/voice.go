@@ -28,12 +28,12 @@ var (
 	VoiceDelayImpairment = Family(Desc{
 		Name: "oneway_voice_delay_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.4",
 		Help:   "Delay impairment Id in units of R.",
-		Absent: "Where oneway_voice_r_factor is absent.",
+		Absent: "Without the option voice_impairments, and where oneway_voice_r_factor is absent.",
 	})
 	VoiceEquipmentImpairment = Family(Desc{
 		Name: "oneway_voice_equipment_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.5",
 		Help:   "Effective equipment impairment Ie,eff in units of R.",
-		Absent: "Where oneway_voice_r_factor is absent.",
+		Absent: "Without the option voice_impairments, and where oneway_voice_r_factor is absent.",
 	})
 	VoiceMouthToEar = Family(Desc{
 		Name: "oneway_voice_mouth_to_ear_delay_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
