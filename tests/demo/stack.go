@@ -85,14 +85,14 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 	}
 	// The server first: requests that the client sends before the reflector listens would be lost there, not on the
 	// link.
-	if err := s.agent(binary, network.Server, network.Client, "server-to-client", loadServer); err != nil {
+	if err := s.agent(binary, network.Server, network.Client, "server-to-client", profile.Name, loadServer); err != nil {
 		return s, err
 	}
 	if err := s.untilReplies(ctx, "server"); err != nil {
 		return s, err
 	}
 	s.began = time.Now()
-	if err := s.agent(binary, network.Client, network.Server, "client-to-server", fmt.Sprintf(clientConfig, filepath.Join(dir, runsDir), filepath.Join(dir, "client-state"))); err != nil {
+	if err := s.agent(binary, network.Client, network.Server, "client-to-server", profile.Name, fmt.Sprintf(clientConfig, filepath.Join(dir, runsDir), filepath.Join(dir, "client-state"))); err != nil {
 		return s, err
 	}
 	if err := s.startPrometheus(ctx); err != nil {
@@ -102,7 +102,7 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 }
 
 // agentConfig: both hosts share this machine's clock, so its offset is zero and the configured bound only covers
-// reading it.
+// reading it. The label is the link's profile: the dashboard Paper shows it beside the values of the papers.
 const agentConfig = `clock:
   source: static
   bound: 20us
@@ -111,6 +111,7 @@ reflector:
 paths:
   - name: %s
     peer: "%s"
+    labels: {profile: %q}
     probes:
 `
 
@@ -126,6 +127,7 @@ const stampProbe = `      - type: stamp
         interval: %v
         loss_timeout: %v
         window: %v
+        voice_impairments: true
 `
 
 // lookWindow is the light probe's window after the table. During the measurement for the table, a window takes all of
@@ -164,10 +166,10 @@ func pace(p lab.Profile, window time.Duration) time.Duration {
 
 func (s *stack) configFile(name string) string { return filepath.Join(s.dir, name+".yml") }
 
-func (s *stack) agent(binary string, host, peer *lab.Host, path, more string) error {
+func (s *stack) agent(binary string, host, peer *lab.Host, path, profile, more string) error {
 	step("starting the agent on %s (%s): reflector on UDP port %d, path %q", host.Name, host.Addr4, reflectorPort, path)
 	config := s.configFile(host.Name)
-	text := more + fmt.Sprintf(agentConfig, netip.AddrPortFrom(host.Addr4, reflectorPort), path, netip.AddrPortFrom(peer.Addr4, reflectorPort))
+	text := more + fmt.Sprintf(agentConfig, netip.AddrPortFrom(host.Addr4, reflectorPort), path, netip.AddrPortFrom(peer.Addr4, reflectorPort), profile)
 	text += fmt.Sprintf(stampProbe, s.pace, lossTimeout, s.measure)
 	s.configs[host.Name] = text
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
