@@ -121,11 +121,13 @@ func TestNoOverrideIsEmpty(t *testing.T) {
 	})
 }
 
-// The pages of clocks and load tests show which values are good; a path's and its history's are compared with themselves. A curve over a label
-// has no thresholds.
+// The pages of clocks and load tests show which values are good; a path's, its history's and those beside a paper's are compared with themselves
+// or others. A curve over a label has no thresholds.
 func TestEveryPanelOfClocksAndLoadTestsHasThresholds(t *testing.T) {
 	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
-		if strings.Contains(t.Name(), "/path.json/") || strings.Contains(t.Name(), "/trends.json/") || p.Type == "text" || p.Type == "trend" {
+		if p.Type == "text" || p.Type == "trend" || slices.ContainsFunc([]string{"path", "trends", "paper", "voice", "compare"}, func(page string) bool {
+			return strings.Contains(t.Name(), "/"+page+".json/")
+		}) {
 			return
 		}
 		if p.FieldConfig == nil || p.FieldConfig.Defaults.Thresholds == nil {

@@ -56,6 +56,7 @@ func boards() map[string]*boardBuilder {
 		"raw_trains.json":     rawTrainsBoard(),
 		"tcp.json":            tcpBoard(),
 		"trends.json":         trendsBoard(),
+		"voice.json":          voiceBoard(),
 	}
 }
 

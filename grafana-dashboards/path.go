@@ -20,7 +20,7 @@ const (
 func pathBoard() *boardBuilder {
 	b := board(pathTitle, pathUID, "now-2h",
 		"One path, both directions: delay with its error bound, delay variation, loss, voice quality, and the state of the clocks and of the measuring host.").
-		Refresh("30s").Links(append(links(append([]page{{clockTitle, clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...), runbooks())).
+		Refresh("30s").Links(append(links(append([]page{{clockTitle, clockUID, "The clocks behind these delays"}, {voiceTitle, voiceUID, "A telephone call over this path"}}, loadTestPages(pathUID)...)...), runbooks())).
 		Link(toRaw(rawIncidentPage(), metric.Probe)).Link(toRaw(rawTrackPage(), metric.Probe))
 	variables(b)
 	annotations(b)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/estimate/voice"
@@ -33,24 +34,8 @@ func satisfactionSteps() (all []step) {
 
 // voiceRow shows R, loss and delay of the same windows above each other, as thesis figure 7.2 does.
 func voiceRow(b *boardBuilder) {
-	rMost := "(" + call(metric.VoiceRHighest) + ") or (" + call(metric.VoiceR) + ") + (" + call(metric.VoiceRError) + ")"
-	rLeast := "(" + call(metric.VoiceR) + ") - (" + call(metric.VoiceRError) + ")"
 	b.WithRow(dashboard.NewRowBuilder("Voice quality: R, and the loss and delay that it depends on"))
-	b.WithPanel(lines(text{
-		"R, $codec",
-		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from " + satisfaction() + "). Dotted: range of R within the error bound of the delay.",
-		"none", noRating,
-	},
-		ranged(call(metric.VoiceR), "{{direction}}"),
-		ranged(rMost, "{{direction}}, upper limit"),
-		ranged(rLeast, "{{direction}}, lower limit"),
-	).Span(24).Height(8).Min(0).Max(100).
-		AxisWidth(axisWidth).LineWidth(2).
-		Thresholds(steps(satisfactionSteps()...)).
-		ThresholdsStyle(area()).
-		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color("super-light-orange")}).
-		OverrideByRegexp("/^forward, /", props{color(blue), dotted(), prop("custom.lineWidth", 1)}).
-		OverrideByRegexp("/^reverse, /", props{color("super-light-orange"), dotted(), prop("custom.lineWidth", 1)}))
+	b.WithPanel(ratings())
 	b.WithPanel(counted(text{
 		"Loss ratio of the same windows",
 		"Lost packets divided by packets received or lost, per window.",
@@ -63,13 +48,7 @@ func voiceRow(b *boardBuilder) {
 		"s", noDelay,
 	}, ranged(of(metric.DelayQuantile, `quantile_rank="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color(colorOf("reverse"))}))
-	b.WithPanel(lines(text{
-		"MOS by codec",
-		"Estimated mean opinion score (MOS-CQE, 1 to 4.5) by ITU-T G.107 Annex B, by codec, with the playout buffer that gives the highest score.",
-		"none", noRating,
-	}, ranged("max by (direction, codec) ("+of(metric.VoiceMOS, metric.ModelL+`="g107"`)+")", "{{direction}} {{codec}}")).Min(1).Max(4.5).
-		OverrideByRegexp("/^forward/", props{shades(blue), prop("custom.lineWidth", 2)}).
-		OverrideByRegexp("/^reverse/", props{shades(orange), prop("custom.lineWidth", 2)}))
+	b.WithPanel(scores())
 	b.WithPanel(lines(text{
 		"Mouth-to-ear delay and playout loss",
 		"Left: sum of packetization, look-ahead, network and playout buffer delay. ITU-T G.114: most applications are not affected below 150 ms, and networks should not be planned for more than 400 ms. Right: share of the packets lost on the path or too late for the playout buffer.",
@@ -84,4 +63,36 @@ func voiceRow(b *boardBuilder) {
 			prop("unit", "percentunit"), prop("custom.axisPlacement", "right"),
 			prop("min", 0), prop("custom.axisSoftMax", leastRatio), dashed(),
 		}))
+}
+
+// scores are the MOS of all codecs.
+func scores() *timeseries.PanelBuilder {
+	return lines(text{
+		"MOS by codec",
+		"Estimated mean opinion score (MOS-CQE, 1 to 4.5) by ITU-T G.107 Annex B, by codec, with the playout buffer that gives the highest score.",
+		"none", noRating,
+	}, ranged("max by (direction, codec) ("+of(metric.VoiceMOS, metric.ModelL+`="g107"`)+")", "{{direction}} {{codec}}")).Min(1).Max(4.5).
+		OverrideByRegexp("/^forward/", props{shades(blue), prop("custom.lineWidth", 2)}).
+		OverrideByRegexp("/^reverse/", props{shades(orange), prop("custom.lineWidth", 2)})
+}
+
+// ratings shows R of the selected codec with its classes.
+func ratings() *timeseries.PanelBuilder {
+	rMost := "(" + call(metric.VoiceRHighest) + ") or (" + call(metric.VoiceR) + ") + (" + call(metric.VoiceRError) + ")"
+	rLeast := "(" + call(metric.VoiceR) + ") - (" + call(metric.VoiceRError) + ")"
+	return lines(text{
+		"R, $codec",
+		"Transmission rating factor R by ITU-T G.107 of a call in this direction with codec $codec (selected above) and an adaptive playout buffer. Colored areas: user satisfaction by Annex B (from " + satisfaction() + "). Dotted: range of R within the error bound of the delay.",
+		"none", noRating,
+	},
+		ranged(call(metric.VoiceR), "{{direction}}"),
+		ranged(rMost, "{{direction}}, upper limit"),
+		ranged(rLeast, "{{direction}}, lower limit"),
+	).Span(24).Height(8).Min(0).Max(100).
+		AxisWidth(axisWidth).LineWidth(2).
+		Thresholds(steps(satisfactionSteps()...)).
+		ThresholdsStyle(area()).
+		OverrideByName("forward", props{color(colorOf("forward"))}).OverrideByName("reverse", props{color("super-light-orange")}).
+		OverrideByRegexp("/^forward, /", props{color(blue), dotted(), prop("custom.lineWidth", 1)}).
+		OverrideByRegexp("/^reverse, /", props{color("super-light-orange"), dotted(), prop("custom.lineWidth", 1)})
 }

@@ -23,6 +23,7 @@ func TestPanelsWithoutSlimDataNameTheProfile(t *testing.T) {
 			has[d.Name] = d.Slim || len(d.Labels) == 0 || d.Labels[0] != metric.Path
 		}
 	}
+	has[metric.PathLabels.Name] = true // of the agent, for paths of each profile
 	name := regexp.MustCompile(`oneway[_:][a-z0-9_:]+`)
 	uids := map[string]bool{}
 	var panels []dashboard.PanelOrRowPanel
