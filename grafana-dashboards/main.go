@@ -44,6 +44,7 @@ func boards() map[string]*boardBuilder {
 		"buffer_sweep.json":   bufferSweepBoard(),
 		"capacity.json":       capacityBoard(),
 		"clock.json":          clockBoard(),
+		"compare.json":        compareBoard(),
 		"fairness.json":       fairnessBoard(),
 		"load.json":           loadBoard(),
 		"overview.json":       overviewBoard(),

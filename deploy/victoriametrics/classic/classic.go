@@ -147,10 +147,10 @@ func children(n parser.Node) (all []parser.Node) {
 // variables are the variables of Grafana that an expression has outside of strings, by what stands for them.
 type variables map[string]string
 
-// token is a string, a duration that begins with a variable, or a variable.
-var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\$\{?[A-Za-z_]+\}?`)
+// token is a string, a variable that is the name of a label in a selector, or another variable.
+var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[{,]\$[A-Za-z_]+[=!]|\$\{?[A-Za-z_]+\}?`)
 
-// hide replaces the variables by durations, which are numbers, too, for a parser.
+// hide replaces the variables by durations, which are numbers, too, for a parser; names of labels by names.
 func hide(expr string) (string, variables) {
 	v := variables{}
 	const first = 7770001
@@ -159,6 +159,11 @@ func hide(expr string) (string, variables) {
 			return s
 		}
 		stand := strconv.Itoa(first + len(v))
+		if s[0] != '$' {
+			stand, end := "label"+stand, len(s)-1
+			v[stand] = s[1:end]
+			return s[:1] + stand + s[end:]
+		}
 		v[stand] = s
 		return stand
 	}), v

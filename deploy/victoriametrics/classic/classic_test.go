@@ -28,6 +28,7 @@ func TestExpr(t *testing.T) {
 		{"subquery", `max_over_time(histogram_quantile(0.5, rate(delay[5m]))[1h:1m]) or a`, `a`},
 		{"a scalar stays", `vector(1) or histogram_count(delay)`, `vector(1)`},
 		{"variables", `sum by (path) (rate(sent{path="$path",job=~"${job:regex}"}[$__rate_interval])) * $__range_s or histogram_count(increase(delay[$__range]))`, `sum by (path) (rate(sent{path="$path",job=~"${job:regex}"}[$__rate_interval])) * $__range_s`},
+		{"variable name of a label", `max by (a) (sent{job="$job",$label="$a"} offset $shift) or sent{$label!="$b"} or delay`, `max by (a) (sent{job="$job",$label="$a"} offset $shift) or sent{$label!="$b"}`},
 		{"offset and subquery of variables", `max_over_time(a[$__range:$__interval] offset $__range) or delay`, `max_over_time(a[$__range:$__interval] offset $__range)`},
 		{"group of label_replace", `label_replace(a, "b", "$1", "c", "(.*)") or delay`, `label_replace(a, "b", "$1", "c", "(.*)")`},
 		{"lines are kept", "sum(\n  a\n  or\n  histogram_count(delay)\n) > 1", "sum(\n  a\n) > 1"},
