@@ -8,6 +8,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -31,15 +32,23 @@ func board(title, uid, from, description string) *boardBuilder {
 
 func main() {
 	dir := flag.String("out", "dashboards", "directory to write to")
+	readme := flag.String("readme", "README.md", "document to write the tables of figures into")
 	flag.Parse()
-	if err := write(*dir); err != nil {
+	if err := errors.Join(write(*dir), document(*readme)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// boards are the dashboards by file name.
+// boards are the dashboards by file name. The page Paper links to panels of the others.
 func boards() map[string]*boardBuilder {
+	all := pages()
+	all["paper.json"] = paperBoard(all)
+	return all
+}
+
+// pages are the dashboards without the page Paper.
+func pages() map[string]*boardBuilder {
 	return map[string]*boardBuilder{
 		"buffer_sweep.json":   bufferSweepBoard(),
 		"capacity.json":       capacityBoard(),
@@ -71,6 +80,22 @@ func write(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return fmt.Errorf("dashboards: %w", err)
 		}
+	}
+	return nil
+}
+
+// document writes the tables of figures into the README.
+func document(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("dashboards: %w", err)
+	}
+	whole, err := withFigures(string(text))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, []byte(whole), 0o644); err != nil {
+		return fmt.Errorf("dashboards: %w", err)
 	}
 	return nil
 }
