@@ -39,6 +39,7 @@ case ${1:-} in
       influx bucket create --org "$org" --name "${bucket%:*}" --retention "${bucket#*:}"
   done
   influx task list --org "$org" | grep -q oneway_5m || influx task create --org "$org" --file downsample.flux
+  influx task list --org "$org" | grep -q oneway_hours || influx task create --org "$org" --file hours.flux
   ;;
 3)
   influxdb3 create database oneway --retention-period 30d

@@ -51,7 +51,7 @@ func newScraper(site scene.Site, to *blocks.Writer, out *lines) (*scraper, error
 		instance: simagent.Instance(site), to: to, lines: out, symbols: labels.NewSymbolTable(),
 		series: map[string]*scraped{}, own: map[string]*scraped{}, recorded: map[string]*blocks.Ref{},
 	}
-	rules, err := recorded.New(s.take)
+	rules, err := recorded.New(s.take, false) // the blocks have no classic buckets
 	s.rules = rules
 	return s, err
 }

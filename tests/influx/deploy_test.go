@@ -17,8 +17,6 @@ import (
 	"oneway.example/tests/await"
 )
 
-const deploy = "../../deploy/influxdb/"
-
 var (
 	update = flag.Bool("update", false, "rewrite the lists of measurements in deploy/influxdb")
 	listRE = regexp.MustCompile(`/\^oneway_\(run_\)\?\([a-z0-9_|]+\)\$/`)
@@ -72,13 +70,35 @@ func TestDownsamplingHasEveryMeasurement(t *testing.T) {
 	}
 }
 
-// create runs the script, as an administrator does.
-func create(t *testing.T, s *Server, env ...string) {
-	t.Helper()
-	cmd := exec.Command(deploy+"create.sh", "1", s.URL)
-	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+// hourQuery is the continuous query of a measurement of rows of hours.
+func hourQuery(t point.HourTable) string {
+	var fields []string
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		fields = append(fields, fmt.Sprintf("%s(%q) AS %q", c.Operation(), c.Key, c.Key))
+	}
+	return fmt.Sprintf("CREATE CONTINUOUS QUERY %[1]q ON \"oneway\" RESAMPLE EVERY 15m FOR 6h BEGIN SELECT %[2]s INTO \"oneway\".\"long\".%[1]q FROM \"oneway\".\"raw\".%[1]q GROUP BY time(15m), * fill(none) END",
+		t.Name, strings.Join(fields, ", "))
+}
+
+// TestRowsOfHoursAreKept: a query of version 1.8 has each field with its operation, and the task of version 2 each measurement.
+func TestRowsOfHoursAreKept(t *testing.T) {
+	was := read(t, "influxdb1.iql")
+	is := was
+	for _, table := range point.HourTables() {
+		want := hourQuery(table)
+		is = regexp.MustCompile(`(?m)^CREATE CONTINUOUS QUERY "`+table.Name+`" .*$`).ReplaceAllLiteralString(is, want)
+		if !*update && !strings.Contains(was, want+"\n") {
+			t.Errorf("influxdb1.iql does not have this query; -args -update rewrites it: %s", want)
+		}
+		if re := regexp.MustCompile(`^oneway_hour(_round_trip|_voice)?$`); !re.MatchString(table.Name) || !strings.Contains(read(t, "hours.flux"), re.String()) {
+			t.Errorf("hours.flux does not have %s", table.Name)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(deploy+"influxdb1.iql", []byte(is), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -94,7 +114,7 @@ func TestScriptCreatesTheDatabaseOf18(t *testing.T) {
 	}
 	s.User, s.Password = "admin", `se"cret`
 	for range 2 { // it may be repeated
-		create(t, s, "INFLUX_USERNAME=admin", `INFLUX_PASSWORD=se\"cret`)
+		Create(t, s, "INFLUX_USERNAME=admin", `INFLUX_PASSWORD=se\"cret`)
 	}
 	policies := fmt.Sprint(s.Query("oneway", "SHOW RETENTION POLICIES ON oneway"))
 	for _, want := range []string{"[raw 720h0m0s 24h0m0s 1 true]", "[long 17472h0m0s 672h0m0s 1 false]"} {
@@ -102,8 +122,12 @@ func TestScriptCreatesTheDatabaseOf18(t *testing.T) {
 			t.Errorf("retention policies %s, want %s", policies, want)
 		}
 	}
-	if queries := s.Query("", "SHOW CONTINUOUS QUERIES"); len(queries) != 1 || queries[0][0] != "oneway_5m" {
-		t.Errorf("continuous queries %v", queries)
+	var queries []any
+	for _, row := range s.Query("", "SHOW CONTINUOUS QUERIES") {
+		queries = append(queries, row[0])
+	}
+	if want := []any{"oneway_5m", "oneway_hour", "oneway_hour_round_trip", "oneway_hour_voice"}; !slices.Equal(queries, want) {
+		t.Errorf("continuous queries %v, want %v", queries, want)
 	}
 }
 
@@ -130,7 +154,7 @@ func hour(_ instant.Time, emit func(*point.Point)) error {
 func TestDownsamplingOf18(t *testing.T) {
 	s := New(t, false)
 	s.Start()
-	create(t, s)
+	Create(t, s)
 	out, stop := deliverSeries(t, fmt.Sprintf("url: %q, version: 1, database: oneway, retention_policy: raw", s.URL), "", hour)
 	await.That(t, "the points arrive", func() bool { return out.Status().Written >= 240 && out.Status().Waiting == 0 })
 	stop()

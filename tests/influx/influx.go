@@ -76,6 +76,19 @@ func directory(t testing.TB) string {
 	return dir
 }
 
+// deploy has the script that makes the database.
+const deploy = "../../deploy/influxdb/"
+
+// Create makes the database oneway with the script, as an administrator does. The environment has the user, if there is one.
+func Create(t testing.TB, s *Server, env ...string) {
+	t.Helper()
+	cmd := exec.Command(deploy+"create.sh", "1", s.URL)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
 const configuration = `reporting-disabled = true
 bind-address = "127.0.0.1:0"
 [meta]

@@ -38,6 +38,11 @@ The points of the line protocol: what outputs of the agent and the plugins for T
   ` + "`oneway_run_`" + ` in place of ` + "`oneway_`" + `, the same tags and fields, the tags ` + "`local_hour`" + ` (0..23) and ` + "`day_type`" + `
   (weekday, weekend, holiday) of its end in the local time of the agent, and the string field ` + "`run`" + `, the id of the run's report. Its counters and histograms
   are of this run alone. They do not depend on the profile.
+- **Hours**: ` + "`oneway_hour`" + `, ` + "`oneway_hour_round_trip`" + ` and ` + "`oneway_hour_voice`" + ` have a row of each local hour of a path, with the tags ` + "`local_hour`" + `,
+  ` + "`day_type`" + ` and ` + "`zone`" + ` of the agent: they mean what the recording rules ` + "`oneway:long:...`" + ` of Prometheus mean. The time is the begin of the hour.
+  The row is written each minute and replaces itself; an hour in which the agent restarted, the clock was stepped back or the labels of
+  paths changed has several rows. Counts, buckets (cumulative, ` + "`_le_0_02`" + ` is up to 0.02 s) and minutes of any time are sums of rows, exactly, and quantiles follow from the sums of the buckets;
+  extremes and bounds are extremes of rows. In profile slim there are no buckets and no ratings.
 - **Cardinality**: a light probe in profile full has 26 tag sets (112 fields) and 43 of classic buckets, 10 kB of lines each
   interval; in profile slim 7 tag sets (14 fields), 0.7 kB. The agent itself has 56. A load test has a tag set per direction, and one per
   cell, step or part of its results. Faults add one for each reason that occurs.

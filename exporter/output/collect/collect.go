@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output"
+	"oneway.example/exporter/output/hours"
 	"oneway.example/exporter/output/point"
 )
 
@@ -77,6 +78,8 @@ func Run(ctx context.Context, env output.Env, o Options, emit func([]point.Point
 		select {
 		case <-ctx.Done():
 			c.take()
+			c.hours.Flush()
+			c.batch.flush()
 			return nil
 		case <-takes.C:
 			c.take()
@@ -111,6 +114,8 @@ type collector struct {
 	options Options
 	raw     *point.Raw
 	batch   batch
+	hours   *hours.Hours
+	labels  any // version of the labels of paths
 	missed  metric.Series
 
 	last, newest instant.Time // of the series
@@ -126,6 +131,7 @@ func newCollector(env output.Env, o Options, emit func([]point.Point)) *collecto
 		env: env, options: o, raw: point.NewRaw(env.Groups), batch: newBatch(point.NewTagger(o.Tags, env.Labels), emit),
 		missed: env.Sink.Series(metric.SamplesDropped, env.Name),
 	}
+	c.hours, c.labels = hours.New(c.batch.add), env.Labels.Version()
 	if r := env.Recorder; r != nil {
 		c.rows, c.results = newQueue(r.Rows().Listen(rowsQueue)), newQueue(r.Results().Listen(resultsQueue))
 		c.tables = newQueue(r.Tables().ListenWeighed(tablesQueue, tableRows, rowsOf))
@@ -166,11 +172,23 @@ func (c *collector) series(now time.Time) {
 		at += c.stepsBack
 	}
 	c.batch.hold = c.options.EmitWaits
-	if err := c.env.Series(at, c.batch.add); err != nil {
+	if labels := c.env.Labels.Version(); labels != c.labels {
+		c.labels = labels
+		c.hours.Cut(at)
+	}
+	c.hours.Begin(at)
+	if err := c.env.Series(at, c.point); err != nil {
 		c.env.Log.Warn("Series not collected", "err", err)
 	}
+	c.hours.End()
 	c.batch.hold = false
 	c.batch.flush()
+}
+
+// point adds a point of a series, for itself and for its hour.
+func (c *collector) point(p *point.Point) {
+	c.hours.Add(p)
+	c.batch.add(p)
 }
 
 // take empties the queues.

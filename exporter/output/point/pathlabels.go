@@ -29,6 +29,14 @@ func (p *PathLabels) Set(paths map[string]map[string]string) {
 	p.current.Store(&labels{slices.Sorted(maps.Keys(names)), paths})
 }
 
+// Version changes with each Set; nil is a PathLabels without labels.
+func (p *PathLabels) Version() any {
+	if p == nil {
+		return (*labels)(nil)
+	}
+	return p.current.Load()
+}
+
 // Tagger adds the tags of an output and the labels of paths to points. A point of a path has the labels of all paths, since a
 // measurement always has the same tags: one that its path lacks is the tag of the output with that name, else NoLabel. A label of a path
 // precedes a tag of the output, as a label precedes an external label in Prometheus. It is not safe for concurrent use.

@@ -207,9 +207,9 @@ func Ranked(key, rank string) string {
 	return strings.TrimSuffix(base, "_quantile") + "_p" + percent + unit
 }
 
-// Measurements lists all measurements that are not of runs: of series of these groups, and of raw samples.
+// Measurements lists all measurements that are not of runs: of series of these groups, of hours, and of raw samples.
 func Measurements(groups []metric.Group, tables []*record.Schema) []Measurement {
-	return append(Series(groups), RawMeasurements(tables)...)
+	return append(append(Series(groups), HourMeasurements()...), RawMeasurements(tables)...)
 }
 
 // Reserved reports whether a key is a tag or a field of the schema of these groups and tables, so that tags of all points cannot have it.

@@ -53,8 +53,9 @@ type Evaluator struct {
 	emit   Emit
 }
 
-// New makes an Evaluator of the rules of the long-term series, and of what they read.
-func New(emit Emit) (*Evaluator, error) {
+// New makes an Evaluator of the rules of the long-term series, and of what they read. classic: with the rules of classic buckets, for series
+// that have them and no native ones.
+func New(emit Emit, classic bool) (*Evaluator, error) {
 	parse := parser.NewParser(parser.Options{})
 	e := &Evaluator{
 		engine: promql.NewEngine(promql.EngineOpts{
@@ -67,8 +68,8 @@ func New(emit Emit) (*Evaluator, error) {
 		for _, g := range f.Groups {
 			if g.Name == "oneway-5m" {
 				for _, r := range g.Rules {
-					// The blocks have no classic buckets, and baselines are of other series.
-					if strings.Contains(r.Name, "baseline") || strings.Contains(r.Name, "_bucket:") || r.Name == rules.DelayFloor1h.Name {
+					// Baselines are of other series.
+					if strings.Contains(r.Name, "baseline") || strings.Contains(r.Name, "_bucket:") && !classic || r.Name == rules.DelayFloor1h.Name {
 						continue
 					}
 					e.rules = append(e.rules, rule{name: r.Name, expr: r.Expr, labels: r.Labels, hourly: hourly(r), stored: strings.HasPrefix(r.Name, "oneway:long:")})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/families"
+	"oneway.example/exporter/output/hours"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
 
@@ -53,6 +55,9 @@ type attached struct {
 	client                 *http.Client
 	onError                func(error)
 	convert                *series.Converter
+	hours                  *hours.Hours
+	addHour                func(*point.Point)           // adds a row of an hour
+	labels                 map[string]map[string]string // of paths, of the last scrape
 }
 
 // newAttached checks the options.
@@ -81,10 +86,12 @@ func newAttached(o *Oneway) (*attached, error) {
 	transport := &http.Transport{
 		TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 5 * time.Minute, MaxResponseHeaderBytes: maxHeader,
 	}
-	return &attached{
+	a := &attached{
 		url: u.String(), username: o.Username, passwordFile: o.PasswordFile, interval: time.Duration(o.Interval), timeout: time.Duration(o.Timeout),
 		client: &http.Client{Transport: transport, CheckRedirect: notFollowed}, convert: series.New(families.All()),
-	}, nil
+	}
+	a.hours = hours.New(func(p *point.Point) { a.addHour(p) })
+	return a, nil
 }
 
 // notFollowed leaves a redirect as it is: it could send the password to another server, or without encryption.
@@ -123,14 +130,25 @@ func (a *attached) gather(ctx context.Context, to *feed.Feed) error {
 	points := []point.Point{own}
 	if err == nil {
 		var labels point.PathLabels
-		labels.Set(labelsOf(families))
+		paths := labelsOf(families)
+		labels.Set(paths)
 		tags := point.NewTagger(nil, &labels)
-		err = a.convert.Convert(families, at, func(p *point.Point) {
+		add := func(p *point.Point) {
 			if points = append(points, cloned(p, &tags)); len(points) == batch {
 				to.Add(ctx, points)
 				points = points[:0]
 			}
+		}
+		if !maps.EqualFunc(paths, a.labels, maps.Equal) {
+			a.hours.Cut(at)
+		}
+		a.labels, a.addHour = paths, add
+		a.hours.Begin(at)
+		err = a.convert.Convert(families, at, func(p *point.Point) {
+			a.hours.Add(p)
+			add(p)
 		})
+		a.hours.End()
 	}
 	to.Add(ctx, points)
 	return err
