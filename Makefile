@@ -137,6 +137,12 @@ demo: ## emulated WiBro link, two agents, Prometheus, a table, kept in build/dem
 history: ## build/history: 400 days of a mesh of 20 paths as blocks of Prometheus, for dashboards (go run -C tests/history . --help)
 	$(GO) run -C tests/history . --out='$(CURDIR)/$(BUILD)/history'
 
+.PHONY: history-months
+history-months: ## 20 months of paths in dashboard, report and InfluxQL side by side, from a made year in a real Prometheus and a real InfluxDB (half an hour)
+	tests/influx/influxdb1.sh
+	tests/rules/prometheus3.sh 3.16.0
+	$(GO) test -C tests/history -count=1 -timeout 2h -v -run TestMonthsAgree . -args -months.days=400 -months.paths=20 -months.prometheus="$(CURDIR)/$(BUILD)/prometheus-3.16.0/prometheus"
+
 .PHONY: lab
 lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 	@$(BUILD)/oneway-lab $(if $(PROFILE),'$(PROFILE)',tests/lab/profiles/wibro.yaml)

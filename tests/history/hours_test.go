@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -194,17 +193,7 @@ func (s *sequence) write(p *point.Point) {
 // load writes the points to a real InfluxDB that deploy/influxdb made, and runs its continuous queries for that time.
 func load(t *testing.T, server *influx.Server, lines []byte, from, to time.Time) {
 	t.Helper()
-	for chunk := range slices.Chunk(bytes.SplitAfter(lines, []byte("\n")), 5000) {
-		r, err := http.Post(server.URL+"/write?db=oneway&rp=raw", "", bytes.NewReader(bytes.Join(chunk, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _ := io.ReadAll(r.Body)
-		_ = r.Body.Close()
-		if r.StatusCode != http.StatusNoContent {
-			t.Fatalf("status %d: %s", r.StatusCode, text)
-		}
-	}
+	server.Write(t, "raw", string(lines))
 	for _, table := range point.HourTables() {
 		query := server.Query("", "SHOW CONTINUOUS QUERIES")
 		i := slices.IndexFunc(query, func(row []any) bool { return row[0] == table.Name })

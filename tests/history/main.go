@@ -15,7 +15,8 @@
 //     up_minutes are minutes of the simulation in which the agent ran, and in which a path had a reply; the minutes with R below a limit
 //     are 60 where R of the hour is, else 0. rate() and increase() need two values of a counter in an hour: the rules, not the blocks, have
 //     each value again 1 ms after the full hour.
-//   - The blocks have no series of other rules, and no classic buckets; line protocol has a point of each measurement an hour.
+//   - The blocks have no series of other rules, and no classic buckets; line protocol has a point of each measurement an hour, and the rows of
+//     hours, with the minutes of the simulation as well. It has no points of runs.
 //
 // On one core of a PC, 400 days of 20 paths take 4 minutes and 330 MB, in profile slim 3 minutes and 100 MB; each named day adds 30 s and
 // 55 MB. A series has 8,760 samples a year, less the hours in which its agent did not run.

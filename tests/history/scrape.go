@@ -80,7 +80,11 @@ func (s *scraper) take(l labels.Labels, floats []promql.FPoint, histograms []pro
 }
 
 // Started implements simagent.Watcher.
-func (s *scraper) Started() {}
+func (s *scraper) Started() {
+	if s.lines != nil {
+		s.lines.started(s.instance)
+	}
+}
 
 // Scrape implements simagent.Watcher. It reads what Prometheus reads, with its parser.
 func (s *scraper) Scrape(at time.Time, sink *promsink.Sink, full bool) error {
@@ -88,8 +92,8 @@ func (s *scraper) Scrape(at time.Time, sink *promsink.Sink, full bool) error {
 		return nil
 	}
 	s.last = at
-	if full && s.lines != nil {
-		if err := s.lines.scrape(s.instance, at, sink); err != nil {
+	if s.lines != nil {
+		if err := s.lines.scrape(s.instance, at, sink, full); err != nil {
 			return err
 		}
 	}
@@ -103,6 +107,9 @@ func (s *scraper) Calendar(at time.Time, sink *promsink.Sink) error {
 
 // Minutes implements simagent.Watcher.
 func (s *scraper) Minutes(at time.Time, measured int, up map[string]int) error {
+	if s.lines != nil {
+		s.lines.minutes(s.instance, at, measured, up)
+	}
 	for path, n := range up {
 		for name, v := range map[string]int{recorded.MeasuredMinutes: measured, recorded.UpMinutes: n} {
 			one := s.ownSeries(name, metric.Path, path, metric.Probe, "stamp")

@@ -201,6 +201,27 @@ func (s *Server) Query(database, query string) (rows [][]any) {
 	return rows
 }
 
+// Write writes lines to a retention policy of the database oneway.
+func (s *Server) Write(t testing.TB, policy, lines string) {
+	t.Helper()
+	for lines != "" {
+		end := min(len(lines), 8<<20)
+		if end < len(lines) {
+			end = strings.LastIndexByte(lines[:end], '\n') + 1
+		}
+		r, err := http.Post(s.URL+"/write?db=oneway&rp="+policy, "", strings.NewReader(lines[:end]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(r.Body) // of an error
+		_ = r.Body.Close()
+		if r.StatusCode != http.StatusNoContent {
+			t.Fatalf("write: status %d: %s", r.StatusCode, text)
+		}
+		lines = lines[end:]
+	}
+}
+
 // Number is the value of a query with one row, in its second column; 0 without a row.
 func (s *Server) Number(database, query string) float64 {
 	s.t.Helper()

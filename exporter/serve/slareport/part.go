@@ -24,6 +24,8 @@ type part struct {
 	match  string
 	to     time.Time
 	length time.Duration
+	// recorded: counts and delays are the sums of the hours that the rules have recorded.
+	recorded bool
 }
 
 // series selects a series of the path over the part.
@@ -45,15 +47,24 @@ const (
 // counts are the increases of the counters in the part, and the largest delay, by name of the family and direction.
 func (p *part) counts(ctx context.Context) (map[string]map[string]float64, error) {
 	packets := rules.Packets{Sum: true, Series: func(d *metric.Desc, matchers ...string) string { return p.series(d.Name, matchers...) }}
-	queries := []string{
-		named("max by (direction) (max_over_time("+p.series(metric.DelayMax.Name)+"))", metric.DelayMax.Name),
-		named("count(count_over_time("+p.series(rules.DelaysCounted().Name)+"))", rules.DelaysCounted().Name),
-		named(packets.Outcomes(), outcomes), named(packets.MayHaveArrived(), arrived), named(packets.RoundTrips(), roundTrips),
+	queries := []string{named("count(count_over_time("+p.series(rules.DelaysCounted().Name)+"))", rules.DelaysCounted().Name)}
+	if p.recorded {
+		queries = append(queries,
+			named("max by (direction) (max_over_time("+p.hours(rules.LongDelayMax.Name)+"))", metric.DelayMax.Name),
+			named(p.sum(rules.LongOutcomes.Name), outcomes), named(p.sum(rules.LongArrived.Name), arrived), named(p.sum(rules.LongRoundTrips.Name), roundTrips))
+	} else {
+		queries = append(queries,
+			named("max by (direction) (max_over_time("+p.series(metric.DelayMax.Name)+"))", metric.DelayMax.Name),
+			named(packets.Outcomes(), outcomes), named(packets.MayHaveArrived(), arrived), named(packets.RoundTrips(), roundTrips))
 	}
-	for _, d := range []*metric.Desc{
-		metric.PacketsSent, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.DelayInvalid, metric.DelayLowConfidence,
-		metric.DelayNegative, metric.RoundTripLost,
-	} {
+	for _, d := range []*metric.Desc{metric.PacketsSent, metric.PacketsLost, metric.PacketsUndecided, metric.PacketsHostDropped, metric.RoundTripLost} {
+		if p.recorded {
+			queries = append(queries, named(p.sum(rules.LongIncrease(d)), d.Name))
+		} else {
+			queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d.Name))
+		}
+	}
+	for _, d := range []*metric.Desc{metric.DelayInvalid, metric.DelayLowConfidence, metric.DelayNegative} {
 		queries = append(queries, named("sum by (direction) (increase("+p.series(d.Name)+"))", d.Name))
 	}
 	values, err := p.client.At(ctx, strings.Join(queries, " or "), p.to)
@@ -81,6 +92,9 @@ func named(query, name string) string {
 
 // add adds the counts of the part.
 func (p *part) add(ctx context.Context, r *Row) error {
+	if err := p.find(ctx); err != nil {
+		return err
+	}
 	all, err := p.counts(ctx)
 	if err != nil {
 		return err
@@ -176,7 +190,11 @@ func (r *Row) tell(ctx context.Context, c *promapi.Client, from time.Time, inter
 
 // delays are the delays of the part by direction, from native histograms, else from classic ones.
 func (p *part) delays(ctx context.Context) (map[string]histogram, error) {
-	values, err := p.client.At(ctx, "sum by (direction) (increase("+p.series(metric.Delay.Name)+")) or sum by (direction, le) (increase("+p.series(metric.Delay.Name+"_bucket")+"))", p.to)
+	query := "sum by (direction) (increase(" + p.series(metric.Delay.Name) + ")) or sum by (direction, le) (increase(" + p.series(metric.Delay.Name+"_bucket") + "))"
+	if p.recorded {
+		query = p.sum(rules.LongIncrease(metric.Delay)) + " or sum by (direction, le) (sum_over_time(" + p.hours(rules.LongBuckets(metric.Delay)) + "))"
+	}
+	values, err := p.client.At(ctx, query, p.to)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,12 @@ func (s *Series) Append(t int64, v float64, h *histogram.Histogram, fh *histogra
 	s.samples = append(s.samples, sample{t, v, fh})
 }
 
+// NewSeries makes a series that no Evaluator reads.
+func NewSeries(l labels.Labels) *Series { return &Series{labels: l} }
+
+// View is the series as an engine reads it.
+func (s *Series) View() storage.Series { return view(s.labels, s.samples) }
+
 // samples are some of a series.
 type samples []chunks.Sample
 
