@@ -22,6 +22,7 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/output/point"
+	"oneway.example/exporter/serve/historyreport"
 	"oneway.example/exporter/serve/promapi"
 	"oneway.example/exporter/serve/slareport"
 	"oneway.example/tests/history/blocks"
@@ -88,7 +89,7 @@ func differ(a, b figures) (what []string) {
 	return what
 }
 
-// TestMonthsAgree: of 20 months of paths the dashboard Trends, `oneway report` and InfluxQL over the rows of hours have the same count and bucket; they do
+// TestMonthsAgree: of 20 months of paths the dashboard Trends, `oneway report`, `oneway trends` and InfluxQL over the rows of hours have the same count and bucket; they do
 // not where an hour of either store is deleted.
 func TestMonthsAgree(t *testing.T) {
 	end := time.Date(2026, 11, 8, 0, 0, 0, 0, time.UTC) // the middle of it is a change of months, and Berlin ends daylight saving time
@@ -119,7 +120,7 @@ func TestMonthsAgree(t *testing.T) {
 	if len(pairs) < 20 {
 		t.Fatalf("%d months of paths, want 20", len(pairs))
 	}
-	t.Logf("%-28s %31s %31s %31s", "path and month", "dashboard Trends", "oneway report", "InfluxQL")
+	t.Logf("%-28s %38s %38s %38s %38s", "path and month", "dashboard Trends", "oneway report", "oneway trends", "InfluxQL")
 	for _, p := range pairs {
 		for _, d := range s.differences(p, true) {
 			t.Error(d)
@@ -173,8 +174,8 @@ func (s *stores) pairs(n int) (some []pair) {
 
 // differences are what differs in a month; shown: the figures are printed side by side.
 func (s *stores) differences(p pair, shown bool) (all []string) {
-	names := []string{"dashboard Trends", "oneway report", "InfluxQL"}
-	of := []figures{s.dashboard(p), s.report(p), s.influxQL(p)}
+	names := []string{"dashboard Trends", "oneway report", "oneway trends", "InfluxQL"}
+	of := []figures{s.dashboard(p), s.report(p), s.trends(p), s.influxQL(p)}
 	if shown {
 		text := fmt.Sprintf("%-28s", p)
 		for _, f := range of {
@@ -249,6 +250,21 @@ func (s *stores) report(p pair) figures {
 	}
 	w := rows[0].Ways[0]
 	return figures{w.Delays, native(w.P50.Value), native(w.P95.Value)}
+}
+
+// trends has the month of `oneway trends`.
+func (s *stores) trends(p pair) figures {
+	delay, _ := historyreport.MeasureByName("delay")
+	q := historyreport.Query{Measure: delay, Labels: map[string]string{metric.Path: p.path.Name, metric.Direction: "forward"}, From: p.begin, To: p.end(), Zone: p.begin.Location()}
+	all, err := historyreport.Prometheus{Server: s.server}.Read(context.Background(), q)
+	if err != nil || len(all) != 1 || len(all[0].Months) != 1 {
+		s.t.Fatalf("%s: %+v, %v", p, all, err)
+	}
+	m := all[0].Months[0]
+	if m.Month != p.begin.Format("2006-01") {
+		s.t.Errorf("%s: oneway trends has the month %s", p, m.Month)
+	}
+	return figures{m.Delays, native(*m.P50), native(*m.P95)}
 }
 
 // influxQL has the classic buckets of the sums.

@@ -21,6 +21,8 @@ type Measure struct {
 	matcher string
 	// points are fields of a measurement of the line protocol.
 	points fields
+	// distribution is the histogram that the months follow from; nil: there are none.
+	distribution *metric.Desc
 }
 
 // fields are where points have a quantity.
@@ -38,7 +40,8 @@ func Measures() []Measure {
 		return Measure{
 			Name: name, Words: words, Unit: unit.Seconds, Better: history.Lower,
 			recorded: rules.LongDelayQuantiles.Name, matcher: metric.QuantileL + `="` + rank + `"`, bound: rules.LongBound.Name,
-			points: fields{measurement: "oneway_delay", value: field, bound: "delay_error_bound_seconds", function: "mean"},
+			points:       fields{measurement: "oneway_delay", value: field, bound: "delay_error_bound_seconds", function: "mean"},
+			distribution: metric.Delay,
 		}
 	}
 	return []Measure{

@@ -44,6 +44,9 @@ func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
 			return nil, err
 		}
 	}
+	if err := p.months(ctx, c, q, names, all); err != nil {
+		return nil, err
+	}
 	found := all.sorted()
 	if len(found) == 0 {
 		return nil, fmt.Errorf("historyreport: Prometheus at %s has no %s%s from %s to %s; are the recording rules loaded, and is its retention long enough (--storage.tsdb.retention.time)?",

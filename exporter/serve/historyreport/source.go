@@ -29,6 +29,8 @@ type Series struct {
 	Samples []history.Sample
 	// Counted are the samples of a share, such as loss.
 	Counted []history.Counted
+	// Months are the months of a delay, of one path in Prometheus.
+	Months []Month
 }
 
 // Source is a store of histories.

@@ -81,7 +81,7 @@ func divide[T any](all []T, sample func(T) history.Sample, s split) (a, b []T) {
 
 // Analyze says what a history shows.
 func Analyze(s Series, m Measure, o Options) History {
-	h := History{Labels: s.Labels, Measure: m.Name, Unit: unitName(m.Unit), Comparisons: []Comparison{}, Changes: []Change{}}
+	h := History{Labels: s.Labels, Measure: m.Name, Unit: unitName(m.Unit), Comparisons: []Comparison{}, Changes: []Change{}, Months: s.Months}
 	if len(s.Counted) > 0 {
 		h.counted(s.Counted, m, o)
 		return h
@@ -232,5 +232,5 @@ func (h *History) Lines(name string, m Measure) (lines []string) {
 	if h.Trend != nil && len(h.Changes) == 0 {
 		lines = append(lines, "no change of the level is shown")
 	}
-	return lines
+	return append(lines, h.monthLines(m)...)
 }
