@@ -262,6 +262,7 @@ func (a *Agent) end() error {
 	a.incident.SetPaths(nil)
 	a.shared.tested.put(&plan{})
 	a.shared.states.put(&plan{})
+	a.shared.work.put(&plan{})
 	a.labels.Publish(a.sink, nil)
 	return err
 }
@@ -311,6 +312,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	a.incident.SetPaths(incidentPaths(p))
 	a.shared.tested.put(p)
 	a.shared.states.put(p)
+	a.shared.work.put(p)
 	a.labels.Publish(a.sink, p.labels())
 	a.pathTags.Set(p.labelTags())
 	a.onDemand.Configure(p.onDemand.config)

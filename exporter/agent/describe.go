@@ -25,6 +25,7 @@ func Sections(clocks []clock.Type, probes []probe.Type, watchers []watcher.Type)
 	all := map[string][]option.Described{
 		"clock":       {&clockSection{types: clocks, watchers: watchers}},
 		"calendar":    {&calendarOptions{}},
+		"maintenance": {&maintenanceOptions{}},
 		"links":       {&linkOptions{}},
 		"reports":     {&reportOptions{}},
 		"reflector":   {&reflector.Section{}, &reflector.Options{}},

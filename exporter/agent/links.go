@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/incident"
+	"oneway.example/exporter/agent/maintenance"
 	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
@@ -22,8 +23,10 @@ import (
 
 const (
 	// linksFile is the file of the quotas in the state directory, reportsDir the directory of reports.
-	linksFile  = "links.json"
-	reportsDir = "reports"
+	linksFile = "links.json"
+	// maintenanceFile is the file of the maintenance windows that were added.
+	maintenanceFile = "maintenance.json"
+	reportsDir      = "reports"
 	// quotaInterval is the interval at which quotas and the times of load tests are published: midnight or a clock step
 	// renews quotas without a call.
 	quotaInterval = time.Second
@@ -35,11 +38,13 @@ const (
 	maxReportRuns  = 100_000
 )
 
-// sharedSection has the keys of what all load tests of this host share: the sections calendar, state_dir, links and reports.
+// sharedSection has the keys of what all paths and load tests of this host share: the sections calendar, maintenance, state_dir, links and reports.
 type sharedSection struct {
 	calendar calendarOptions
 	local    localday.Calendar
 	stateDir string
+	work     []maintenanceOptions
+	windows  []maintenance.Window
 	links    []linkOptions
 	reports  reportOptions
 }
@@ -60,7 +65,7 @@ type reportOptions struct {
 
 func (s *sharedSection) decode(c *config.Config) error {
 	option.SetDefaults(&s.reports)
-	return errors.Join(c.Calendar.Decode(&s.calendar), c.StateDir.Decode(&s.stateDir), c.Links.Decode(&s.links), c.Reports.Decode(&s.reports))
+	return errors.Join(c.Calendar.Decode(&s.calendar), c.StateDir.Decode(&s.stateDir), c.Maintenance.Decode(&s.work), c.Links.Decode(&s.links), c.Reports.Decode(&s.reports))
 }
 
 func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
@@ -82,7 +87,7 @@ func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
 	}
 	local, calendar := s.calendar.calendar(c.Calendar)
 	s.local = local
-	return slices.Concat(calendar, c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), s.checkLinks())
+	return slices.Concat(calendar, s.checkMaintenance(), c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), s.checkLinks())
 }
 
 func (s *sharedSection) checkLinks() (found config.Problems) {
@@ -115,6 +120,7 @@ type shared struct {
 	links   *link.Table
 	tested  *testedPaths
 	states  *pathStates
+	work    *plannedWork
 	reports *report.Store
 	local   *localday.Clock
 
@@ -129,7 +135,7 @@ func newShared(sink metric.Sink, log *slog.Logger) *shared {
 	store := quota.New(quota.Options{Log: log.With("component", "links"), Now: local.Now})
 	links := link.NewTable(store)
 	return &shared{
-		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), states: newPathStates(sink), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
+		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), states: newPathStates(sink), work: newPlannedWork(sink, local.Now, log.With("component", "maintenance")), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
 	}
 }
 
@@ -142,11 +148,12 @@ func (s *shared) put(c *sharedSection) {
 	if err := s.links.SetLinks(options); err != nil {
 		s.log.Error("Links not changed", "err", err)
 	}
-	file := ""
+	file, work := "", ""
 	if c.stateDir != "" {
-		file = filepath.Join(c.stateDir, linksFile)
+		file, work = filepath.Join(c.stateDir, linksFile), filepath.Join(c.stateDir, maintenanceFile)
 	}
 	s.local.Set(c.local)
+	s.work.book.Put(c.windows, work)
 	s.quota.SetFile(file)
 	s.reports.Configure(report.Options{
 		Dir: c.reports.Dir, MaxBytes: int64(c.reports.MaxBytes), MaxRuns: c.reports.MaxRuns, Log: s.log.With("component", "reports"),
@@ -206,6 +213,7 @@ func (s *shared) Run(ctx context.Context) error {
 			s.publish()
 			s.tested.publish()
 			s.states.publish(s.tested.affected())
+			s.work.publish()
 		case <-saving.C:
 			s.quota.Keep()
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/agent/maintenance"
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/runreason"
@@ -30,6 +31,8 @@ type Status struct {
 	LoadServer *LoadServerStatus `json:"load_server,omitempty"`
 	// OnDemand is nil if nothing is measured on demand.
 	OnDemand *OnDemandStatus `json:"on_demand,omitempty"`
+	// Maintenance are the windows of planned work that are open or will be.
+	Maintenance []maintenance.Entry `json:"maintenance,omitempty"`
 	// Links are sorted by name.
 	Links   []LinkStatus  `json:"links,omitempty"`
 	Reports ReportsStatus `json:"reports"`
@@ -56,7 +59,9 @@ type PathStatus struct {
 	Host string `json:"-"`
 	// Labels are those of the configuration.
 	Labels map[string]string `json:"labels,omitempty"`
-	Probes []ProbeStatus     `json:"probes"`
+	// Maintenance is the planned work on the path that is under way; nil: there is none. What is measured, and the state, go on as always.
+	Maintenance *maintenance.State `json:"maintenance,omitempty"`
+	Probes      []ProbeStatus      `json:"probes"`
 }
 
 // ProbeStatus is the status of one probe of a path.
@@ -117,10 +122,12 @@ func (a *Agent) Status() Status {
 		labels[path.Name] = path.Labels
 	}
 	runs, incidents := a.shared.reports.Newest()
+	s.Maintenance = a.shared.work.book.List()
+	work, facts := a.shared.work.book.Now(), p.maintained()
 	for _, j := range p.jobs {
 		t := j.target
 		if last := len(s.Paths) - 1; last < 0 || s.Paths[last].Name != t.Path {
-			s.Paths = append(s.Paths, PathStatus{Name: t.Path, Peer: t.Peer, Host: t.Host(), Labels: labels[t.Path]})
+			s.Paths = append(s.Paths, PathStatus{Name: t.Path, Peer: t.Peer, Host: t.Host(), Labels: labels[t.Path], Maintenance: work.OfPath(facts[t.Path])})
 		}
 		of := &s.Paths[len(s.Paths)-1]
 		one := j.status()

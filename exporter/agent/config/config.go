@@ -46,6 +46,8 @@ type Config struct {
 	StateDir Section `yaml:"state_dir"`
 	// Calendar configures the local time of the agent.
 	Calendar Section `yaml:"calendar"`
+	// Maintenance are the times of planned work.
+	Maintenance Section `yaml:"maintenance"`
 	// Links are the links that load tests share, with their quotas.
 	Links Section `yaml:"links"`
 	// Reports configures the reports of load-test runs.

@@ -31,6 +31,8 @@ func (c *Config) Describe() []option.Description {
 			"begins at this file's directory. Without it, nothing is stored.").WithExample("/var/lib/oneway"),
 		section(&c.Calendar, "The local time of windows of load tests, of the days of quotas, and of the hours and kinds of days (weekday, weekend, holiday) by which trends are grouped. Daylight saving time follows "+
 			"the zone. A reload changes it at once."),
+		section(&c.Maintenance, "Planned work: its alerts are quiet, reports leave the time out, and pages and dashboards say so. Measurements go on, load tests too. A window selects paths by any of its keys paths, "+
+			"peers, links, sites and all, and is open once (from, to) or every week (weekly). \"oneway maintenance\" adds windows to a running agent. A reload changes it at once."),
 		section(&c.Links, "Links, which load tests share: one test at a time on each. Once there are any, each \"link\" elsewhere must be one of them. A link that is not listed has no quota; a "+
 			"load test without the option \"link\" uses "+link.FilledDoc+". While a test fills a link, and "+fmt.Sprintf("%.0f minutes", metric.TestedRecent.Minutes())+" after, no alert begins "+
 			"for the loss and delay of any path over it. The quota is the number of bytes of IP packets that load tests may move over the link between two local midnights, both "+

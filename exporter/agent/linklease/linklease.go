@@ -92,6 +92,8 @@ type request struct {
 	Wait  time.Duration `json:"wait_ns,omitempty"`
 	Again bool          `json:"again,omitempty"`
 	Bytes int64         `json:"bytes,omitempty"`
+	// Body is of a request of Ask.
+	Body json.RawMessage `json:"body,omitempty"`
 	// Forward and Reverse are the IP bytes sent.
 	Forward int64 `json:"forward_bytes,omitempty"`
 	Reverse int64 `json:"reverse_bytes,omitempty"`
@@ -113,6 +115,8 @@ type reply struct {
 	// Unsaved: the reason of resultRefused is that the quota cannot be saved.
 	Unsaved bool  `json:"unsaved,omitempty"`
 	Terms   Terms `json:"terms,omitzero"`
+	// Body is the reply to a request of Ask.
+	Body json.RawMessage `json:"body,omitempty"`
 	// Renewed is when the quota is renewed.
 	Renewed time.Time `json:"renewed,omitzero"`
 }
@@ -158,16 +162,9 @@ func newLease(conn net.Conn) *Lease {
 // *NoAgentError if no agent listens there, or one of another network namespace; it wraps
 // fs.ErrPermission if this process has no access to the socket.
 func Dial(ctx context.Context, socket string, a Test) (*Lease, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", socket)
-	switch {
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &NoAgentError{"there is no " + socket}
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, &NoAgentError{"no process listens at " + socket}
-	default:
-		return nil, fmt.Errorf("linklease: %w", err)
+	conn, err := connect(ctx, socket)
+	if err != nil {
+		return nil, err
 	}
 	l := newLease(conn)
 	go l.read()
@@ -180,6 +177,71 @@ func Dial(ctx context.Context, socket string, a Test) (*Lease, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// connect connects to the agent; see Dial for its errors.
+func connect(ctx context.Context, socket string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", socket)
+	switch {
+	case err == nil:
+		return conn, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &NoAgentError{"there is no " + socket}
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, &NoAgentError{"no process listens at " + socket}
+	}
+	return nil, fmt.Errorf("linklease: %w", err)
+}
+
+// maxBody is the most bytes of a reply to Ask; a request has at most maxLine.
+const maxBody = 16 << 20
+
+// Ask sends a request that is no load test to the agent at socket, and decodes the body of its reply into found. op is one of
+// Options.Handlers. An error is as in Dial, or from the agent. The agent may be in another network namespace.
+func Ask(ctx context.Context, socket, op string, body, found any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("linklease: %w", err)
+	}
+	message, err := json.Marshal(request{Op: op, Version: version, Body: text})
+	if err != nil {
+		return fmt.Errorf("linklease: %w", err)
+	}
+	if len(message) >= maxLine {
+		return fmt.Errorf("linklease: the request has %d bytes; it may have %d", len(message), maxLine-1)
+	}
+	conn, err := connect(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // reading ends
+	if err := conn.SetDeadline(time.Now().Add(replyTime)); err != nil {
+		return fmt.Errorf("linklease: %w", err)
+	}
+	if _, err := conn.Write(append(message, '\n')); err != nil {
+		return ErrClosed
+	}
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, maxBody)
+	if !lines.Scan() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("linklease: no reply from the agent: it stands still, or has another version: restart it, or install the same version of both")
+	}
+	var r reply
+	if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+		return fmt.Errorf("linklease: the reply of the agent is not valid: %w", err)
+	}
+	if r.Result != resultOK {
+		return errors.New(r.Error)
+	}
+	if err := json.Unmarshal(r.Body, found); err != nil {
+		return fmt.Errorf("linklease: the reply of the agent is not valid: %w", err)
+	}
+	return nil
 }
 
 // Terms returns those of the last reply.

@@ -33,6 +33,9 @@ type Options struct {
 	Log   *slog.Logger
 	// Find returns the labels and the link of a test. Its error is sent to the client.
 	Find func(Test) (Labels, error)
+	// Handlers make the replies to requests that are no load tests, by operation: see Ask. Each takes the body of the request, and returns the reply's. Errors are sent to
+	// the client.
+	Handlers map[string]func(body json.RawMessage) (any, error)
 
 	idleTimeout, seriesRetention time.Duration // shorter in tests
 }
@@ -235,6 +238,9 @@ func write(conn net.Conn, message any) error {
 // handle executes a request; an error ends the connection.
 func (l *leased) handle(ctx context.Context, q request) error {
 	held := l.release != nil
+	if handler := l.options.Handlers[q.Op]; handler != nil && !l.described {
+		return l.handleAlone(q, handler)
+	}
 	switch {
 	case q.Op == opTerms && !l.described:
 		return l.describe(q)
@@ -272,7 +278,7 @@ func (l *leased) terms() Terms {
 
 func (l *leased) describe(q request) error {
 	if q.Version != version || q.Test == nil {
-		return l.refuse("the agent on this host has another version; restart it, or install the same version of both")
+		return l.refuse(errOtherVersion)
 	}
 	if q.Network != network() {
 		return errors.Join(write(l.conn, reply{Result: resultOtherNetwork}), errProtocol)
@@ -285,6 +291,26 @@ func (l *leased) describe(q request) error {
 	l.holder = fmt.Sprintf("%s/%s (oneway test, process %d)", place.Path, place.Probe, q.PID)
 	return l.reply(resultOK)
 }
+
+// handleAlone replies to the only request of a connection.
+func (l *leased) handleAlone(q request, by func(json.RawMessage) (any, error)) error {
+	if q.Version != version {
+		return l.refuse(errOtherVersion)
+	}
+	found, err := by(q.Body)
+	if err != nil {
+		return l.refuse(errtext.Words(err))
+	}
+	body, err := json.Marshal(found)
+	if err != nil {
+		return l.refuse(errtext.Words(err))
+	}
+	l.settled = true // the last request
+	return write(l.conn, reply{Result: resultOK, Body: body})
+}
+
+// errOtherVersion refuses a request of another version of the messages.
+const errOtherVersion = "the agent on this host has another version; restart it, or install the same version of both"
 
 func (l *leased) take(ctx context.Context, q request) error {
 	links, link := l.options.Links, l.labels.Link

@@ -15,7 +15,7 @@ import (
 // commands register the commands of this build.
 func commands() []func(*kingpin.Application) {
 	return []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, healthyCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, trendsCommand, compareCommand, manCommand, verifyCommand, versionCommand,
+		agentCommand, checkConfigCommand, healthyCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, maintenanceCommand, lightProbeCommands, testCommand, calibrateCommand, voiceCommand, reportCommand, trendsCommand, compareCommand, manCommand, verifyCommand, versionCommand,
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // commands register the commands of this build.
 func commands() []func(*kingpin.Application) {
 	return []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, healthyCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, lightProbeCommands, testCommand, voiceCommand, versionCommand,
+		agentCommand, checkConfigCommand, healthyCommand, targetsCommand, reflectCommand, loadServerCommand, tokenCommand, maintenanceCommand, lightProbeCommands, testCommand, voiceCommand, versionCommand,
 	}
 }
 

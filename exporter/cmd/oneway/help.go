@@ -75,7 +75,9 @@ func summaries(all []*kingpin.CmdModel) (rows [][2]string) {
 }
 
 // notInOverview are the commands that people rarely type: --help has all.
-func notInOverview() []string { return []string{"help", "version", "healthy"} }
+func notInOverview() []string {
+	return []string{"help", "version", "healthy", "verify", "maintenance list", "maintenance end"}
+}
 
 // overview writes what the program prints without arguments: its commands, and where to go on.
 func overview(out io.Writer, app *kingpin.ApplicationModel) error {

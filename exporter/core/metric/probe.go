@@ -23,6 +23,11 @@ var (
 		Help:   "Why the path has its state; the tens are the state: " + pathstate.ReasonNumbers() + ". METRICS.md has what each means.",
 		Absent: "As oneway_path_state.",
 	})
+	PathMaintenance = Family(Desc{
+		Name: "oneway_path_maintenance_end_timestamp_seconds", Kind: Gauge, Slim: true, Labels: []string{Path}, Source: "design",
+		Help:   "Unix time of the planned end of the maintenance of the path that is under way (section maintenance, or oneway maintenance): its alerts are quiet until then, also if the agent is no longer scraped. The path is measured as always.",
+		Absent: "While the path is not under maintenance: a path without planned work has no series of it.",
+	})
 	ProbeLastSuccess = Family(Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Unix time of the last received reply to a test packet.",
@@ -74,11 +79,12 @@ func probesGroup() Group {
 	return Group{
 		Title: TitleProbes,
 		Descs: []*Desc{
-			PathInfo, PathLabels, PathState, PathStateReason, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
+			PathInfo, PathLabels, PathMaintenance, PathState, PathStateReason, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_probe", Labels: perProbe},
 			{Name: "oneway_probe_reason", Labels: perReason},
+			{Name: "oneway_path_maintenance", Labels: []string{Path}},
 			{Name: "oneway_path", Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "payload_bytes"}, Facts: []string{"peer", "family", "reflector", "schedule", "payload_bytes:int"}},
 		},
 	}

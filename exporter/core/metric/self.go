@@ -125,6 +125,11 @@ var (
 		Name: "oneway_config_last_reload_success_timestamp_seconds", Kind: Gauge, Source: "Prometheus convention",
 		Help: "Unix time of the last successful load of the configuration.",
 	})
+	AgentMaintenance = Family(Desc{
+		Name: "oneway_agent_maintenance_end_timestamp_seconds", Kind: Gauge, Source: "design",
+		Help:   "Unix time of the planned end of the maintenance of this agent and all of its paths that is under way (a window with all): the alerts of the agent are quiet until then, also if it is no longer scraped.",
+		Absent: "While there is no such maintenance.",
+	})
 	UTCOffset = Family(Desc{
 		Name: "oneway_utc_offset_seconds", Kind: Gauge, Labels: []string{Zone}, Source: "IANA time zone database",
 		Help: "Local time minus UTC at present, by the time zone of the agent (calendar.zone, else TZ, else /etc/localtime): windows of load tests, days of quotas, and the labels hour and day_type of recorded series are in local time. Daylight saving time changes it. zone is the name of the zone; /etc/localtime if that file is a copy without a name.",
@@ -146,7 +151,7 @@ func selfGroup() Group {
 	return Group{
 		Title: TitleSelf,
 		Descs: []*Desc{
-			ConfigReloadTime, ConfigReloadSuccess, Holiday, HolidaysEnd, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
+			AgentMaintenance, ConfigReloadTime, ConfigReloadSuccess, Holiday, HolidaysEnd, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
 			SamplesDropped, SendErrors, SocketDrops, SocketDiscarded, TimestampsMissing, Timestamps, UTCOffset,
 		},
 		Measurements: []Measurement{

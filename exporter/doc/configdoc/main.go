@@ -62,6 +62,8 @@ func sections() string {
 			for _, one := range watchers.All() {
 				all.item(one, one.Name(), "")
 			}
+		case "maintenance":
+			all.window(described[d.Key])
 		default:
 			if d.Shown() == "" {
 				all.options(2, shown, described[d.Key]...)
@@ -69,6 +71,22 @@ func sections() string {
 		}
 	}
 	return all.String()
+}
+
+// window writes the keys of a maintenance window, the reason first: each window needs one.
+func (b *block) window(structs []option.Described) {
+	for _, d := range all(structs) {
+		if d.Key == "reason" {
+			b.comment(2, d.Explained())
+			b.line(2, "#- reason: "+d.Shown())
+		}
+	}
+	for _, d := range all(structs) {
+		if d.Key != "reason" {
+			b.comment(4, d.Explained())
+			b.line(4, "#"+d.Key+": "+d.Shown())
+		}
+	}
 }
 
 // item writes the options of a type of outputs or watchers. named is what its name is; empty: the section says it.

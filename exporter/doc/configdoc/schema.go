@@ -48,6 +48,7 @@ func schema() []byte {
 	into("reports", g.section("reports"))
 	into("reflector", g.section("reflector"))
 	into("load_server", g.section("load_server"))
+	into("maintenance", object{"type": "array", "items": g.section("maintenance")})
 	into("links", object{"type": "array", "items": g.section("links")})
 	g.definitions["path"] = option.Object(g.properties(&config.Path{}), option.RequiredKeys(&config.Path{})...)
 	g.definitions["mesh"] = g.section("mesh")

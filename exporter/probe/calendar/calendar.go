@@ -64,13 +64,31 @@ func (c Calendar) Next(after time.Time, rng *rand.Rand) time.Time {
 // Open reports whether a run may begin at t.
 func (c Calendar) Open(t time.Time) bool {
 	for _, w := range c.Windows {
-		for days := -1; days <= 0; days++ { // and the window that opened yesterday
-			if begin, end, ok := w.opens(t, days); ok && !t.Before(begin) && t.Before(end) {
-				return true
-			}
+		if _, open := w.OpenUntil(t); open {
+			return true
 		}
 	}
 	return len(c.Windows) == 0
+}
+
+// OpenUntil is the end of the time in which the window is open at t, in the location of t; open is false, with a zero end, if it is closed then.
+func (w Window) OpenUntil(t time.Time) (end time.Time, open bool) {
+	for days := -1; days <= 0; days++ { // and the window that opened yesterday
+		if begin, to, ok := w.opens(t, days); ok && !t.Before(begin) && t.Before(to) {
+			return to, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Opens is when the window opens next after t, in the location of t; the zero Time: never.
+func (w Window) Opens(t time.Time) time.Time {
+	for days := 0; days <= maxAhead; days++ {
+		if begin, end, ok := w.opens(t, days); ok && begin.After(t) && end.After(begin) {
+			return begin
+		}
+	}
+	return time.Time{}
 }
 
 // MostRuns is the most runs that are due within a day without a change of daylight saving time, by a plan without jitter.

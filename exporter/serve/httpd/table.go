@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/agent/maintenance"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/report"
 )
@@ -18,6 +19,8 @@ import (
 type row struct {
 	Path, Peer string
 	agent.ProbeStatus
+	// Work is the planned work on the path that is under way; nil: there is none.
+	Work *maintenance.State
 	// Word is the state in a word.
 	Word string
 	// Cells are in the columns of the table; empty for load tests.
@@ -77,7 +80,7 @@ func rowsOf(s agent.Status) (rows []row) {
 
 // newRow has of a load test the result of its last run, also if that was before the start of the agent.
 func newRow(p agent.PathStatus, one agent.ProbeStatus) row {
-	r := row{Path: p.Name, Peer: p.Peer, ProbeStatus: one, Word: string(one.Health)}
+	r := row{Path: p.Name, Peer: p.Peer, Work: p.Maintenance, ProbeStatus: one, Word: string(one.Health)}
 	if !r.LoadTest {
 		return r
 	}
