@@ -22,6 +22,7 @@ const (
 	noNative      = "only in a server that takes native histograms"
 	noSites       = "only with paths that have a site"
 	noState       = "no path may be in this state"
+	noWork        = "only while there is planned work (maintenance)"
 	noHolidays    = "only with a list of holidays configured (calendar: holidays_file)"
 	noImpairments = "only with voice_impairments configured"
 	NoLoadTest    = "only with such a load test configured, and after its first run"
@@ -59,6 +60,10 @@ func quiet(query string) string {
 		metric.VoiceDelayImpairment.Name:     noImpairments,
 		metric.VoiceEquipmentImpairment.Name: noImpairments,
 		metric.LossBurstRatio.Name:           noLoss,
+		metric.PathMaintenance.Name:          noWork,
+		metric.AgentMaintenance.Name:         noWork,
+		rules.MaintenanceNow.Name:            noWork,
+		rules.MaintenanceRecent.Name:         noWork,
 
 		rules.LoadTestRecent.Name:        NoLoadTest,
 		rules.CapacityMedian.Name:        NoLoadTest,

@@ -33,6 +33,7 @@ var (
 		Name: "OnewayJobAbsent",
 		Expr: "absent(" + up + ")",
 		Alert: &Alert{
+			Always:   true,
 			Severity: Critical, Component: Agent, For: 10 * time.Minute,
 			Summary:     "Prometheus scrapes no oneway agent",
 			Description: `No target has a job name that contains "oneway". Either service discovery finds none, or the job has another name: then replace ` + strings.ReplaceAll(up, `"`, "'") + ` in all rule files of oneway.`,
@@ -52,6 +53,7 @@ group($runInterval) unless on () $bufferbloatSeconds`, names{
 			"bufferbloatSeconds": ThresholdBufferbloatSeconds.Name,
 		}),
 		Alert: &Alert{
+			Always:   true,
 			Severity: Warning, Component: Agent, For: 5 * time.Minute,
 			Summary:     "The thresholds of the oneway alerts are not loaded",
 			Description: "There are oneway paths and no " + ThresholdLossRatio.Name + ", or load tests and no " + ThresholdBufferbloatSeconds.Name + ": the file oneway-thresholds.yml is not among the rule files, or a copy of it is older than the alerts, so that those with a threshold cannot fire.",
@@ -112,7 +114,8 @@ increase($outputPoints{result=~"dropped|rejected"}[15m])
 			"outputDroppedPoints": ThresholdOutputDroppedPoints.Name,
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Agent,
+			LooksBack: 15 * time.Minute,
+			Severity:  Warning, Component: Agent,
 			Summary:     "Output {{ $labels.output }} of {{ $labels.instance }} loses points",
 			Description: `{{ $value | humanize }} points of output {{ $labels.output }} of {{ $labels.instance }} were {{ $labels.result }} in 15 minutes: {{ if eq $labels.result "dropped" }}its spool was full, or could not be written{{ else }}the store refused them{{ end }}. They are lost.`,
 		},
@@ -156,7 +159,8 @@ or
 		Name: "OnewaySamplesDropped",
 		Expr: "increase(" + metric.SamplesDropped.Name + "[15m]) > 0",
 		Alert: &Alert{
-			Severity: Warning, Component: Agent,
+			LooksBack: 15 * time.Minute,
+			Severity:  Warning, Component: Agent,
 			Summary:     "{{ $labels.listener }} of {{ $labels.instance }} misses raw samples",
 			Description: `{{ $value | humanize }} raw samples did not reach {{ if eq $labels.listener "incident" }}the incident reports{{ else }}output {{ $labels.listener }}{{ end }} of {{ $labels.instance }} in 15 minutes: its queue was full, because this host has too little CPU time{{ if ne $labels.listener "incident" }} or disk{{ end }}. Metrics and alerts do not depend on them.`,
 		},

@@ -68,7 +68,8 @@ last_over_time($delayErrorBound[5m])
 		Name: "OnewayNegativeDelay",
 		Expr: "increase(" + metric.DelayNegative.Name + "[15m]) > 0",
 		Alert: &Alert{
-			Severity: Warning, Component: Clock,
+			LooksBack: 15 * time.Minute,
+			Severity:  Warning, Component: Clock,
 			Summary:     "Packets of {{ $labels.path }} have negative delays",
 			Description: `Packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} had a negative delay in the last 15 minutes ({{ printf "%.0f" $value }} of them) although both clocks were reported as synchronized. One of the two, or its bound, is wrong; delays of this path are meaningless until that is corrected.`,
 		},
@@ -91,7 +92,8 @@ either, and OnewayClockErrorTooLarge is silent.`,
 		Name: "OnewayClockStepped",
 		Expr: "round(increase(" + metric.ClockSteps.Name + "[15m])) > 0",
 		Alert: &Alert{
-			Severity: Warning, Component: Clock,
+			LooksBack: 15 * time.Minute,
+			Severity:  Warning, Component: Clock,
 			Summary: "The clock of {{ $labels.instance }} was stepped",
 			Description: "Clock {{ $labels.clock }} of {{ $labels.instance }} was stepped {{ if eq $value 1.0 }}once{{ else }}{{ $value }} times{{ end }} in the last 15 minutes" +
 				lookup(metric.ClockState.Name+sameClock+" == 1", " (state now {{ .Labels.state }})") + ". No delay was reported until it had settled; the daemon had lost the clock, another program sets it, too, or the kernel inserted a leap second (1 s at midnight UTC).",

@@ -232,7 +232,8 @@ sum without (kind) $runPacketsCorrupted > 0.5`, names{
 			"runPacketsCorrupted": Increase(metric.RunPacketsCorrupted.Name, "1h"),
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Path,
+			LooksBack: time.Hour,
+			Severity:  Warning, Component: Path,
 			Summary: "{{ $labels.path }} delivers corrupted packets {{ $labels.direction }}",
 			Description: `About {{ printf "%.0f" $value }} packets of {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} arrived in the last hour with content that was not sent` +
 				lookup(metric.RunPacketsCorrupted.Name+sameDirection+" > 0", "; {{ .Labels.kind }}: {{ .Value | humanize }} since the agent started") + ". Samples of them are in the run's report.",

@@ -128,7 +128,8 @@ and count_over_time(($untested)[1h:1m] offset 15m) >= 15`, names{
 			"untested":         unlessUnscraped(metric.DelayMin.Name) + " unless on (job, instance, path) " + LoadTestRecent.Name,
 		}),
 		Alert: &Alert{
-			Severity: Info, Component: Path, Absolute: true,
+			LooksBack: 15 * time.Minute,
+			Severity:  Info, Component: Path, Absolute: true,
 			Summary: "The {{ $labels.direction }} delay floor of {{ $labels.path }} moved by {{ $value | humanizeDuration }}",
 			Description: "The smallest {{ $labels.direction }} delay of {{ $labels.path }}/{{ $labels.probe }} in the last 15 minutes differs by {{ $value | humanizeDuration }} from that of the hour before." +
 				lookup(RoundTripFloorShift.Name+sameProbe, " The round trip's floor moved by {{ .Value | humanizeDuration }}: if that is about as much, the route changed; if it is much less, a clock did."),

@@ -45,7 +45,8 @@ or
 			"runsCount1d":       RunsCount1d.Name,
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Path, For: 5 * time.Minute,
+			LooksBack: time.Hour,
+			Severity:  Warning, Component: Path, For: 5 * time.Minute,
 			Summary: "Load tests of {{ $labels.path }}/{{ $labels.probe }} fail",
 			Description: "Too many runs of {{ $labels.path }}/{{ $labels.probe }} that were due were " + unit.List("or", runreason.Failures()...) +
 				lookup(metric.Runs.Name+"{instance,path,probe,result=~'"+failedResults()+"'} > 0", "; {{ .Labels.result }} ({{ .Labels.reason }}): {{ .Value | humanize }} since the agent started") +
@@ -87,7 +88,8 @@ and on (job, instance, path, probe)
 			"changed":           "changes(" + metric.RunNext.Name + "[27h])",
 		}),
 		Alert: &Alert{
-			Severity: Warning, Component: Path, For: time.Minute,
+			LooksBack: time.Hour,
+			Severity:  Warning, Component: Path, For: time.Minute,
 			Summary: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} is old",
 			Description: "The last completed run of {{ $labels.path }}/{{ $labels.probe }} ended {{ $value | humanizeDuration }} ago" +
 				lookup(metric.RunInterval.Name+sameProbe, "; one is due every {{ .Value | humanizeDuration }}") +

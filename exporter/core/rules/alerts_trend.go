@@ -86,6 +86,7 @@ the retention by size removes blocks.`,
 			"agent": agentLabels, "days": ThresholdHistoryDays.Name,
 		}),
 		Alert: &Alert{
+			Always:   true,
 			Severity: Info, Component: Agent, For: time.Hour,
 			Summary: `{{ $labels.instance }} keeps less history than asked for`,
 			Description: "The Prometheus {{ $labels.instance }} keeps {{ $value | humanizeDuration }}" + lookup(ThresholdHistoryDays.Name, ", and {{ .Value }} days are asked for") +

@@ -71,7 +71,7 @@ histogram alone. What a slim path has no family of is not recorded: variation, r
 trip quantiles, lateness, the floor.
 
 No rule aggregates over targets: a histogram is one path, probe and direction of
-one agent already, and so the labels that a site adds to its targets remain.`, []Group{pathLimits(), quantiles5m(), lastMinutes(), pathStates()}},
+one agent already, and so the labels that a site adds to its targets remain.`, []Group{pathLimits(), quantiles5m(), lastMinutes(), pathStates(), maintenance()}},
 		{"oneway-baselines.yml", `Values of hours and days for panels and alerts: quantiles of an hour and of a day,
 baselines, and excesses over them. Load all files of this directory together; the head of
 oneway-recording.yml defines a quantile of many windows.`, []Group{hours(), excesses(), days(), trends()}},
@@ -89,15 +89,19 @@ address of oneway:runbooks:url. Alerts of load tests are in oneway-load-test-ale
 Load tests fill links on purpose: their effect on delay and loss of the paths over them
 starts no alert (oneway:load_test:recent); an alert that fires already continues.
 
+No alert of a path or an agent under maintenance fires (oneway:maintenance:recent), whether its agent is scraped or
+not; one that fired before ends, and fires again after the maintenance if its cause is still there. One with
+keep_firing_for goes on for that time.
+
 Some alerts never fire for paths of profile slim, which do not have their series; their
 runbooks tell so.
 
 Labels: severity is critical (now), warning (today) or info (no action); host is the
 host with the fault, which is not always the instance.
 owd="absolute" marks alerts that are meaningless while a clock is wrong: loss, round
-trips and variation never carry it. See alertmanager.yml for what inhibits what.`, []Group{agentAlerts(), clockAlerts(), delayAlerts(), pathAlerts(), trendAlerts()}},
+trips and variation never carry it. See alertmanager.yml for what inhibits what.`, []Group{quiet(agentAlerts()), quiet(clockAlerts()), quiet(delayAlerts()), quiet(pathAlerts()), quiet(trendAlerts())}},
 		{"oneway-load-test-alerts.yml", `Alerts of load tests: their results, and whether they run. Conventions are those of
 oneway-alerts.yml. None is labeled owd="absolute": rates need no clock, and in the delay
-that a queue adds, a constant clock offset cancels.`, []Group{linkAlerts(), runsAlerts()}},
+that a queue adds, a constant clock offset cancels.`, []Group{quiet(linkAlerts()), quiet(runsAlerts())}},
 	}
 }

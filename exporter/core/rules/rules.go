@@ -46,6 +46,11 @@ type Alert struct {
 	Component Component
 	// Absolute marks an alert that is meaningless while a clock is wrong: alertmanager.yml inhibits it by alerts of clocks.
 	Absolute bool
+	// Always: maintenance does not make it quiet, since it is of no agent.
+	Always bool
+	// LooksBack is how long before now the expression has an effect of, where it is longer than AfterMaintenance: the alert is quiet as long after
+	// maintenance. Zero: no longer.
+	LooksBack time.Duration
 	// For is how long the expression must hold before the alert fires; 0 is at once.
 	For time.Duration
 	// KeepFiringFor is how long the alert fires after the expression holds no more.
