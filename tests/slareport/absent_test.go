@@ -305,6 +305,49 @@ func TestLoadTestsAreLeftOut(t *testing.T) {
 	}
 }
 
+// The path is down for an hour. Half an hour within it is planned work. A load test in it is planned work, too.
+func TestPlannedWorkIsLeftOut(t *testing.T) {
+	labels := `{path="berlin",probe="stamp",instance="a:9862"}`
+	s := serveText(t, func(w io.Writer) {
+		minutes := func(name, labels string, value func(i int) (v float64, known bool)) {
+			fmt.Fprintf(w, "# TYPE %s unknown\n", name)
+			for i := 1; i < 24*60; i++ {
+				if v, known := value(i); known {
+					fmt.Fprintf(w, "%s%s %v %d\n", name, labels, v, begin().Add(time.Duration(i)*time.Minute).Unix())
+				}
+			}
+		}
+		down := func(i int) bool { return i > 600 && i <= 660 }
+		minutes("oneway_path_maintenance_end_timestamp_seconds", `{path="berlin",instance="a:9862"}`, func(i int) (float64, bool) {
+			return float64(begin().Add(640 * time.Minute).Unix()), i > 610 && i <= 640
+		})
+		minutes("oneway_path_test_timestamp_seconds", `{path="berlin",instance="a:9862"}`, func(i int) (float64, bool) {
+			return float64(begin().Add(620 * time.Minute).Unix()), i >= 620
+		})
+		minutes("oneway_probe_up", labels, func(i int) (float64, bool) {
+			if down(i) {
+				return 0, true
+			}
+			return 1, true
+		})
+	})
+	for _, withLoadTests := range []bool{false, true} {
+		o := slareport.Options{Path: path, From: begin(), To: begin().AddDate(0, 0, 1), By: slareport.Day, Interval: scrape, WithLoadTests: withLoadTests}
+		rows, err := slareport.Make(t.Context(), s, o, begin().AddDate(0, 1, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rows[0]
+		if want := 31 * time.Minute; r.Maintenance != want || r.LoadTest != 0 || r.Measured+r.NoData+r.Maintenance != 24*time.Hour {
+			t.Errorf("%v of maintenance, want %v; %v of load tests, %v measured, %v without data", r.Maintenance, want, r.LoadTest, r.Measured, r.NoData)
+		}
+		if down := r.Measured - r.Up; down != 29*time.Minute {
+			t.Errorf("down for %v, want 29 minutes: the other ones are planned", down)
+		}
+		near(t, "availability", r.Availability, r.Up.Seconds()/r.Measured.Seconds())
+	}
+}
+
 // rack is a label of the agent in Prometheus (a target label), which all of its series have; site is an external label too, which the
 // label of the path precedes.
 func TestReportOfAllPathsHasTheirTargetsAndLabels(t *testing.T) {

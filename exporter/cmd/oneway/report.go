@@ -26,7 +26,8 @@ from the agent.
 
 Availability is the share of the measured intervals (--interval) with a reply. Intervals without data count
 neither as up nor as down: no_data_seconds has them. The times at which load tests affected the path are left out:
-load_test_seconds has them; --with-load-tests includes them. A quantile of delays has the limits of its error,
+load_test_seconds has them; --with-load-tests includes them. Planned work ("oneway maintenance") is left out
+always: maintenance_seconds has it. A quantile of delays has the limits of its error,
 those of its histogram bucket, in the columns lower and upper; native histograms have the narrowest ones.
 The page exporter/doc/report.md of the source defines each column, with its query for Grafana.
 

@@ -34,6 +34,7 @@ func columns() []column {
 		{"measured_seconds", func(r *Row) string { return number(r.Measured.Seconds()) }},
 		{"no_data_seconds", func(r *Row) string { return number(r.NoData.Seconds()) }},
 		{"load_test_seconds", func(r *Row) string { return number(r.LoadTest.Seconds()) }},
+		{"maintenance_seconds", func(r *Row) string { return number(r.Maintenance.Seconds()) }},
 		{"up_seconds", func(r *Row) string { return number(r.Up.Seconds()) }},
 		{"availability_ratio", func(r *Row) string { return known(r.Availability) }},
 		{"outages", func(r *Row) string { return strconv.Itoa(r.Outages) }},

@@ -2,6 +2,7 @@ package slareport
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -18,6 +19,15 @@ func (r *Row) loadTests(ctx context.Context, c *promapi.Client, interval time.Du
 	query := "max(" + rules.Tested(series, 2*interval, 3*interval-time.Millisecond) + ")"
 	err := r.intervals(ctx, c, query, interval, func(end, _ float64) { tested[int64(end)] = true })
 	return tested, err
+}
+
+// maintenance are the intervals of planned work, by their ends in Unix seconds: the path was under maintenance in it or in the one before, whose packets may be
+// counted after it. The time in which the agent was not scraped is without data, planned or not.
+func (r *Row) maintenance(ctx context.Context, c *promapi.Client, interval time.Duration) (map[int64]bool, error) {
+	planned := map[int64]bool{}
+	query := fmt.Sprintf("max(max_over_time(%s{%s}[%dms]))", metric.PathMaintenance.Name, r.pathMatch(), 2*interval.Milliseconds()-1)
+	err := r.intervals(ctx, c, query, interval, func(end, _ float64) { planned[int64(end)] = true })
+	return planned, err
 }
 
 // intervals evaluates a query at the end of each interval of the row. The value at the end of an interval is that interval's.

@@ -8,6 +8,7 @@ package slareport
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,9 +39,10 @@ type Row struct {
 	Source
 	Period
 	// Measured is the time of intervals with data, Up of those with a reply too; NoData is the rest of the period. LoadTest is the time of
-	// the intervals that load tests affected; Measured includes it with Options.WithLoadTests only.
-	Measured, Up, NoData, LoadTest time.Duration
-	Availability                   *float64
+	// the intervals that load tests affected; Measured includes it with Options.WithLoadTests only. Maintenance is the time of the intervals of planned work: no other
+	// figure includes it.
+	Measured, Up, NoData, LoadTest, Maintenance time.Duration
+	Availability                                *float64
 	// Outages are runs of measured intervals without a reply; intervals without data end none.
 	Outages   int
 	Longest   time.Duration
@@ -109,7 +111,7 @@ func Make(ctx context.Context, s *promapi.Server, o Options, now time.Time) ([]R
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Measured+r.LoadTest > 0 }) {
+	if !slices.ContainsFunc(rows, func(r Row) bool { return r.Measured+r.LoadTest+r.Maintenance > 0 }) {
 		return nil, fmt.Errorf("slareport: Prometheus at %s has no data of %s from %s to %s; the time may be before its retention (--storage.tsdb.retention.time)",
 			c.Name(), o.subject(), o.From.Format(time.DateTime), o.To.Format(time.DateTime))
 	}
@@ -183,10 +185,18 @@ func (r *Row) fill(ctx context.Context, c *promapi.Client, o Options) error {
 	if err != nil {
 		return err
 	}
-	r.LoadTest = time.Duration(len(tested)) * o.Interval
-	if o.WithLoadTests {
-		tested = nil
+	planned, err := r.maintenance(ctx, c, o.Interval)
+	if err != nil {
+		return err
 	}
+	for end := range planned {
+		delete(tested, end)
+	}
+	r.LoadTest, r.Maintenance = time.Duration(len(tested))*o.Interval, time.Duration(len(planned))*o.Interval
+	if o.WithLoadTests {
+		tested = map[int64]bool{}
+	}
+	maps.Copy(tested, planned)
 	if err := r.availability(ctx, c, o.Interval, tested); err != nil {
 		return err
 	}
@@ -227,7 +237,7 @@ func (r *Row) fill(ctx context.Context, c *promapi.Client, o Options) error {
 	return nil
 }
 
-// availability counts intervals that no load test affected: those with data, and those with a reply too.
+// availability counts intervals that neither a load test nor planned work affected: those with data, and those with a reply too.
 func (r *Row) availability(ctx context.Context, c *promapi.Client, interval time.Duration, tested map[int64]bool) error {
 	outage := time.Duration(0)
 	up := fmt.Sprintf("max(max_over_time(%s{%s}[%dms]))", metric.ProbeUp.Name, r.match(), interval.Milliseconds()-1)

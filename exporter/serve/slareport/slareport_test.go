@@ -180,11 +180,11 @@ func TestUnknownValuesAreEmptyCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
-	if !strings.HasPrefix(lines[0], "path,probe,instance,target,site,labels,from,to,partial,period_seconds,measured_seconds,no_data_seconds,load_test_seconds,up_seconds,availability_ratio,") ||
+	if !strings.HasPrefix(lines[0], "path,probe,instance,target,site,labels,from,to,partial,period_seconds,measured_seconds,no_data_seconds,load_test_seconds,maintenance_seconds,up_seconds,availability_ratio,") ||
 		!strings.Contains(lines[0], ",delay_forward_p95_seconds,delay_forward_p95_lower_seconds,delay_forward_p95_upper_seconds,") {
 		t.Errorf("columns %s", lines[0])
 	}
-	if !strings.HasPrefix(lines[1], `berlin,stamp,a:9862,,b,"region=eu,site=b",2026-10-01T00:00:00Z,2026-11-01T00:00:00Z,false,2678400,0,2678400,0,0,,0,0,,`) || strings.Count(lines[0], ",") != strings.Count(lines[1], ",")-1 {
+	if !strings.HasPrefix(lines[1], `berlin,stamp,a:9862,,b,"region=eu,site=b",2026-10-01T00:00:00Z,2026-11-01T00:00:00Z,false,2678400,0,2678400,0,0,0,,0,0,,`) || strings.Count(lines[0], ",") != strings.Count(lines[1], ",")-1 {
 		t.Errorf("row %s", lines[1])
 	}
 }
