@@ -33,6 +33,7 @@ func overviewBoard() *boardBuilder {
 		Current(dashboard.VariableOption{
 			Text: dashboard.StringOrArrayOfString{String: new("100")}, Value: dashboard.StringOrArrayOfString{String: new("100")},
 		}))
+	maintenanceAnnotation(b, "count by (job, instance) ("+agentsRec(rules.MaintenanceNow.Name)+")", "paths of {{instance}}")
 	stateTiles(b)
 	pathsRow(b)
 	agentsRow(b)

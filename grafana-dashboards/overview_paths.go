@@ -44,6 +44,7 @@ func pathsRow(b *boardBuilder) {
 			prop("mappings", append(reasonWords(), missing(gray))), cellColor("color-text"), prop("custom.width", 155),
 		}},
 	}
+	cs = append(cs, column{title: "work until", query: listedTests("1000 * " + agentsRec(rules.MaintenanceNow.Name)), unit: "dateTimeFromNow", own: props{prop("custom.width", 100)}})
 	for _, d := range []struct{ arrow, matcher string }{{"→", forward}, {"←", reverse}} {
 		p95 := agentsRec(rules.DelayQuantiles5m.Name, d.matcher, `quantile_rank="0.95"`)
 		base := agentsRec(rules.DelayBaseline.Name, d.matcher)
@@ -69,7 +70,7 @@ func pathsRow(b *boardBuilder) {
 	)
 	b.WithPanel(columns(text{
 		"Worst paths",
-		"The agent decides state and reason (METRICS.md, States of paths: " + pathstate.StateNumbers() + "); a path whose agent is not scraped is unknown. Forward is →, reverse ←. Median of the last window and its error bound ±; 95th percentile of 5 minutes, and how many times its baseline of " + baselineDays() + " it is: orange from " + plain(rules.ThresholdDelayBlowUpRatio.Default) + ". Loss of 5 minutes, of a path that is down the loss of round trips. R is the best of all codecs in the worse direction. Under load: p95 of the delay of others beside the last load test. The variable Worst has the number of rows; a click on a path opens its page.",
+		"The agent decides state and reason (METRICS.md, States of paths: " + pathstate.StateNumbers() + "); a path whose agent is not scraped is unknown. Forward is →, reverse ←. Median of the last window and its error bound ±; 95th percentile of 5 minutes, and how many times its baseline of " + baselineDays() + " it is: orange from " + plain(rules.ThresholdDelayBlowUpRatio.Default) + ". Work until is the planned end of a maintenance that is under way. Loss of 5 minutes, of a path that is down the loss of round trips. R is the best of all codecs in the worse direction. Under load: p95 of the delay of others beside the last load test. The variable Worst has the number of rows; a click on a path opens its page.",
 		"none", noStates,
 	}, cs...).Span(24).Height(14).Thresholds(steps(step{0, gray})).
 		WithTransformation(sortedDown(orderColumn)))

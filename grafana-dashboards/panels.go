@@ -50,6 +50,11 @@ func annotate(b *boardBuilder, name, colorName, expr, title, detail, tags string
 		IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(detail).TagKeys(tags))
 }
 
+// maintenanceAnnotation shades the time of planned work, where expr has a series.
+func maintenanceAnnotation(b *boardBuilder, expr, of string) {
+	annotate(b, "Maintenance", gray, expr, "Maintenance", of, "instance")
+}
+
 func targets(qs []*prometheus.DataqueryBuilder) []cog.Builder[variants.Dataquery] {
 	out := make([]cog.Builder[variants.Dataquery], len(qs))
 	for i, q := range qs {

@@ -81,6 +81,7 @@ func labelValues(name, label, of string) *dashboard.QueryVariableBuilder {
 // on every panel.
 func annotations(b *boardBuilder) {
 	testAnnotation(b, true)
+	maintenanceAnnotation(b, agentsRec(rules.MaintenanceNow.Name, `path="$path"`), "{{path}}")
 	annotate(b, "Alerts", red,
 		`ALERTS{alertname=~"Oneway.*",alertstate="firing",`+thisAgent+`,path=~"$path|"}`,
 		"{{alertname}}", "{{path}} {{probe}} {{direction}}", "severity,direction")

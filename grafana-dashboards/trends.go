@@ -28,6 +28,7 @@ func trendsBoard() *boardBuilder {
 	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
 	b.WithVariable(labelValues(metric.CodecL, "Codec", rec(rules.LongR.Name)))
 	b.WithVariable(directionVariable())
+	maintenanceAnnotation(b, agentsRec(rules.MaintenanceNow.Name, `path="$path"`), "{{path}}")
 	yearRow(b)
 	timeOfDayRow(b)
 	longDistributionRow(b)
