@@ -64,6 +64,10 @@ func quiet(query string) string {
 		metric.AgentMaintenance.Name:         noWork,
 		rules.MaintenanceNow.Name:            noWork,
 		rules.MaintenanceRecent.Name:         noWork,
+		rules.SitePathsBad.Name:              noState,
+		rules.SitePathsBadSince.Name:         noState,
+		rules.SiteDegradedPaths.Name:         noState,
+		rules.SitePaths.Name:                 noSites,
 
 		rules.LoadTestRecent.Name:        NoLoadTest,
 		rules.CapacityMedian.Name:        NoLoadTest,

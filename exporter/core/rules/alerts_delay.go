@@ -64,6 +64,7 @@ unless
 			"delay":              metric.Delay.Name,
 		}) + unlessLoadTest("OnewayDelayBlowUp", p95Delay),
 		Alert: &Alert{
+			OfSite:   true,
 			Severity: Warning, Component: Path, Absolute: true, For: 15 * time.Second, KeepFiringFor: 5 * time.Minute,
 			Summary: "The {{ $labels.direction }} delay of {{ $labels.path }} is {{ $value | humanizeDuration }}" +
 				orElse(lookup(DelayBaseline.Name+sameDirection, " above its baseline"), ", above the limit of a path without a day of history") + lookup(DelayExcessCause.Name+sameDirection, `: probably {{ if eq .Labels.cause "route" }}the route{{ else }}a {{ .Labels.cause }}{{ end }}`),

@@ -33,6 +33,7 @@ and on (job, instance, path, probe)
 			"probeUpRatio": ThresholdProbeUpRatio.ByPath.Name,
 		}),
 		Alert: &Alert{
+			OfSite:   true,
 			Severity: Critical, Component: Path, For: 30 * time.Second,
 			Summary: "The peer of {{ $labels.path }} does not reply",
 			Description: "The peer of {{ $labels.path }}/{{ $labels.probe }} replied during {{ $value | humanizePercentage }} of the last 15 minutes" +
@@ -65,6 +66,7 @@ unless on (job, instance, path, probe) $probeUp == 0`, names{
 		Name: "OnewayLossHigh",
 		Expr: directionLoss() + unlessDead(),
 		Alert: &Alert{
+			OfSite:   true,
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} {{ $labels.direction }}",
 			Description: "{{ $labels.path }}/{{ $labels.probe }} lost {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the last 5 minutes" +
@@ -98,6 +100,7 @@ unless on (job, instance, path, probe)
 			"directionLoss":        strings.ReplaceAll(directionLoss(), "\n", "\n  "),
 		}) + unlessLoadTest("OnewayRoundTripLoss", RoundTripLossRatio5m.Name) + unlessDead(),
 		Alert: &Alert{
+			OfSite:   true,
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} of its round trips",
 			Description: "{{ $value | humanizePercentage }} of the test packets of {{ $labels.path }}/{{ $labels.probe }} had no reply in the last 5 minutes, and no direction is known to lose as much as the threshold in these and in the last hour" +
@@ -128,6 +131,7 @@ and count_over_time(($untested)[1h:1m] offset 15m) >= 15`, names{
 			"untested":         unlessUnscraped(metric.DelayMin.Name) + " unless on (job, instance, path) " + LoadTestRecent.Name,
 		}),
 		Alert: &Alert{
+			OfSite:    true,
 			LooksBack: 15 * time.Minute,
 			Severity:  Info, Component: Path, Absolute: true,
 			Summary: "The {{ $labels.direction }} delay floor of {{ $labels.path }} moved by {{ $value | humanizeDuration }}",
@@ -155,6 +159,7 @@ and
 			"lowFor10m": lowUntested("10m"), "lowFor30m": lowUntested("30m"), "lowFor1h": lowUntested("1h"),
 		}),
 		Alert: &Alert{
+			OfSite:   true,
 			Severity: Warning, Component: Path, Absolute: true,
 			Summary: `Calls over {{ $labels.path }} {{ $labels.direction }} would be bad: R is at most {{ printf "%.0f" $value }}`,
 			Description: `With the best codec and playout buffer a call over {{ $labels.path }}/{{ $labels.probe }} {{ $labels.direction }} has R of at most {{ printf "%.0f" $value }}, including the delay's bound, and was below the threshold for 10 minutes without a load test` +

@@ -71,7 +71,7 @@ histogram alone. What a slim path has no family of is not recorded: variation, r
 trip quantiles, lateness, the floor.
 
 No rule aggregates over targets: a histogram is one path, probe and direction of
-one agent already, and so the labels that a site adds to its targets remain.`, []Group{pathLimits(), quantiles5m(), lastMinutes(), pathStates(), maintenance()}},
+one agent already, and so the labels that a site adds to its targets remain.`, []Group{pathLimits(), quantiles5m(), lastMinutes(), pathStates(), maintenance(), sites()}},
 		{"oneway-baselines.yml", `Values of hours and days for panels and alerts: quantiles of an hour and of a day,
 baselines, and excesses over them. Load all files of this directory together; the head of
 oneway-recording.yml defines a quantile of many windows.`, []Group{hours(), excesses(), days(), trends()}},
@@ -99,7 +99,7 @@ runbooks tell so.
 Labels: severity is critical (now), warning (today) or info (no action); host is the
 host with the fault, which is not always the instance.
 owd="absolute" marks alerts that are meaningless while a clock is wrong: loss, round
-trips and variation never carry it. See alertmanager.yml for what inhibits what.`, []Group{quiet(agentAlerts()), quiet(clockAlerts()), quiet(delayAlerts()), quiet(pathAlerts()), quiet(trendAlerts())}},
+trips and variation never carry it. See alertmanager.yml for what inhibits what.`, []Group{quiet(agentAlerts()), quiet(clockAlerts()), quiet(delayAlerts()), quiet(pathAlerts()), siteAlerts(), quiet(trendAlerts())}},
 		{"oneway-load-test-alerts.yml", `Alerts of load tests: their results, and whether they run. Conventions are those of
 oneway-alerts.yml. None is labeled owd="absolute": rates need no clock, and in the delay
 that a queue adds, a constant clock offset cancels.`, []Group{quiet(linkAlerts()), quiet(runsAlerts())}},

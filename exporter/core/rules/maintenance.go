@@ -49,6 +49,9 @@ func quiet(g Group) Group {
 	for i, r := range g.Rules {
 		if r.Alert != nil && !r.Alert.Always {
 			r.Expr = unlessMaintenance(r.Expr, r.Alert.LooksBack)
+			if r.Alert.OfSite {
+				r.Expr = unlessSite(r.Expr)
+			}
 		}
 		all[i] = r
 	}

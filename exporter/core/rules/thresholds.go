@@ -58,6 +58,9 @@ that hour's in the 28 days before. Not by path ...`)
 	ThresholdTrendDataRatio  = limitOfPath("trend_data_ratio", 0.9, `OnewayTrendDataGap: share of the hours of 7 days that are recorded.`)
 	ThresholdHistoryDays     = limit("history_days", 0, `OnewayRetentionShort: days of history that Prometheus must keep; 0: any. Trends of a
 year need 400. Not by path.`)
+	ThresholdSitePaths = limit("site_paths", 3, `OnewaySiteDegraded: at least so many paths to a site, and this share of them, are
+degraded or down. Not by path.`)
+	ThresholdSiteRatio           = limit("site_ratio", 0.5, ``)
 	ThresholdOutputDroppedPoints = limit("output_dropped_points", 0, `OnewayOutputDropping: points that an output may lose in 15 min. Not by path.`)
 	ThresholdOutputBehindSeconds = limit("output_behind_seconds", 300, `OnewayOutputBehind: seconds without an accepted request while points wait ...
 Not by path.`)
@@ -90,7 +93,7 @@ func thresholds() []Threshold {
 		ThresholdRFactor, ThresholdClockErrorRatio, ThresholdClockErrorSeconds, ThresholdPPSLostSeconds,
 		ThresholdClockDisagreementSeconds, ThresholdFloorStepSeconds, ThresholdFloorStepRatio, ThresholdSelfLimitedRatio,
 		ThresholdProbeUpRatio, ThresholdStaleIntervals, ThresholdStaleSeconds, ThresholdTrendShiftRatio, ThresholdBusyHourRatio, ThresholdBusyHourSeconds,
-		ThresholdTrendDataRatio, ThresholdHistoryDays, ThresholdOutputDroppedPoints,
+		ThresholdTrendDataRatio, ThresholdHistoryDays, ThresholdSitePaths, ThresholdSiteRatio, ThresholdOutputDroppedPoints,
 		ThresholdOutputBehindSeconds, ThresholdOutputSpoolRatio, ThresholdBufferbloatSeconds, ThresholdWorkingDelaySeconds,
 		ThresholdThroughputRatio, ThresholdTCPBufferLimitedRatio, ThresholdTCPRetransmittedRatio, ThresholdSenderUnderrunRatio,
 		ThresholdRunsFailedRatio, ThresholdRunStaleIntervals, ThresholdRunStaleSeconds, ThresholdRunClosedSeconds,

@@ -1,0 +1,91 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/pathstate"
+)
+
+// sitePathsBadSince is a constant because its rule uses it itself.
+const sitePathsBadSince = "oneway:site_paths:bad_since"
+
+// site is the label of paths with the site of the host at their other end.
+const site = "site"
+
+// ofSites joins paths with their sites.
+func ofSites(paths string) string {
+	return "(" + paths + ") * on (job, instance, path) group_left (" + site + ") max by (job, instance, path, " + site + ") (" + latest(metric.PathLabels.Name+"{"+site+`!=""}`) + ")"
+}
+
+// bad are the paths that are degraded or down, without planned work.
+func bad() string {
+	return fmt.Sprintf("max by (job, instance, path) (%s) >= %d unless on (job, instance, path) %s", PathStateNow.Name, pathstate.Degraded, MaintenanceRecent.Name)
+}
+
+// One fault of many paths, by the label site of the paths: over all agents.
+var (
+	SitePaths = Rule{
+		Name: "oneway:site_paths:count",
+		Doc: `The paths to each site (label site of the paths), of all agents, and how many of them are degraded or down without planned
+work: absent if none is.`,
+		Expr: "count by (" + site + ") (" + ofSites("max by (job, instance, path) ("+PathStateNow.Name+")") + ")",
+	}
+	SitePathsBad = Rule{
+		Name: "oneway:site_paths:bad",
+		Expr: "count by (" + site + ") (" + ofSites(bad()) + ")",
+	}
+	SitePathsBadSince = Rule{
+		Name: sitePathsBadSince,
+		Doc:  `Since when, in Unix time, some path to the site is degraded or down.`,
+		Expr: promql(`
+last_over_time($since[2m]) and on (site) $bad
+or on (site)
+0 * $bad + time()`, names{"since": sitePathsBadSince, "bad": SitePathsBad.Name}),
+	}
+	SiteDegradedPaths = Rule{
+		Name: "oneway:site_degraded:paths",
+		Doc:  `The paths to a site that is degraded: OnewaySiteDegraded is their alert.`,
+		Expr: promql(`
+group by (job, instance, path) (
+  $labels
+  and on (site) ($degraded)
+)`, names{"labels": latest(metric.PathLabels.Name + "{" + site + `!=""}`), "degraded": strings.ReplaceAll(siteDegraded(), "\n", "\n  ")}),
+	}
+	SiteDegraded = Rule{
+		Name: "OnewaySiteDegraded",
+		Doc: `One fault of many paths, earlier than OnewayProbeFailing, and in place of the alerts of delay, loss, voice and reachability of each of
+these paths.`,
+		Expr: siteDegraded(),
+		Alert: &Alert{
+			Severity: Critical, Component: Path, For: time.Minute, Always: true,
+			Summary: `{{ $value | printf "%.0f" }}` + lookup(SitePaths.Name+"{site}", ` of {{ .Value | printf "%.0f" }}`) + " paths to {{ $labels.site }} are down or degraded" +
+				lookup(sitePathsBadSince+"{site}", " since {{ .Value | humanizeTimestamp }}"),
+			Description: "Paths of " + lookup("count(count by (job, instance) ("+PathStateNow.Name+fmt.Sprintf(" >= %d and on (job, instance, path) ", pathstate.Degraded)+metric.PathLabels.Name+"{site}))", `{{ .Value | printf "%.0f" }}`) + ` agents are concerned. The dashboard Overview with the site {{ $labels.site }} lists the paths with the reason of each.`,
+		},
+	}
+)
+
+// siteDegraded are the sites with so many paths that are degraded or down; the value is their number.
+func siteDegraded() string {
+	return promql(`
+$bad >= on () group_left () max($paths)
+and on (site) $bad / $count >= on () group_left () max($ratio)`, names{"bad": SitePathsBad.Name, "count": SitePaths.Name, "paths": ThresholdSitePaths.Name, "ratio": ThresholdSiteRatio.Name})
+}
+
+// sites is the group of the recorded ones.
+func sites() Group {
+	return Group{Name: "oneway-sites", Interval: 15 * time.Second, Rules: []Rule{SitePaths, SitePathsBad, SitePathsBadSince, SiteDegradedPaths}}
+}
+
+// siteAlerts is the group of the alerts of sites.
+func siteAlerts() Group {
+	return Group{Name: "oneway-site-alerts", Interval: 15 * time.Second, Rules: []Rule{SiteDegraded}}
+}
+
+// unlessSite ends the expression of an alert of a path that a fault of its site explains.
+func unlessSite(expr string) string {
+	return expr + "\nunless on (job, instance, path) " + SiteDegradedPaths.Name
+}
