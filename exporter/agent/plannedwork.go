@@ -121,6 +121,9 @@ func optionErrors(err error) error {
 
 // warnMaintenance warns of windows that select no path, or are over.
 func (p *plan) warnMaintenance() (found config.Problems) {
+	if len(p.shared.windows) == 0 {
+		return nil
+	}
 	facts := p.maintained()
 	for i := range p.shared.windows {
 		w, at := &p.shared.windows[i], p.shared.work[i].Place
@@ -173,9 +176,8 @@ type plannedWork struct {
 	sink metric.Sink
 	log  *slog.Logger
 
-	mu      sync.Mutex // guards the fields below
-	paths   map[string]maintenance.Path
-	stopped bool // nothing is published
+	mu   sync.Mutex // guards the fields below
+	plan *plan      // its paths are read only while a window is open; nil: nothing is published
 	// open are the series of what is under maintenance; an empty path is the agent.
 	open map[string]*openWork
 }
@@ -193,7 +195,9 @@ func newPlannedWork(sink metric.Sink, now func() time.Time, log *slog.Logger) *p
 // put puts the paths of a plan in force. The series of those that remain continue. A plan without tasks ends all series.
 func (w *plannedWork) put(p *plan) {
 	w.mu.Lock()
-	w.paths, w.stopped = p.maintained(), len(p.tasks) == 0
+	if w.plan = p; len(p.tasks) == 0 {
+		w.plan = nil
+	}
 	w.mu.Unlock()
 	w.publish()
 }
@@ -207,13 +211,13 @@ func (w *plannedWork) find() map[string]*maintenance.State {
 	found := map[string]*maintenance.State{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopped || now.None() {
+	if w.plan == nil || now.None() {
 		return nil
 	}
 	if s := now.OfAgent(); s != nil {
 		found[""] = s
 	}
-	for name, path := range w.paths {
+	for name, path := range w.plan.maintained() {
 		if s := now.OfPath(path); s != nil {
 			found[name] = s
 		}

@@ -123,7 +123,10 @@ func (a *Agent) Status() Status {
 	}
 	runs, incidents := a.shared.reports.Newest()
 	s.Maintenance = a.shared.work.book.List()
-	work, facts := a.shared.work.book.Now(), p.maintained()
+	work, facts := a.shared.work.book.Now(), map[string]maintenance.Path(nil)
+	if !work.None() {
+		facts = p.maintained()
+	}
 	for _, j := range p.jobs {
 		t := j.target
 		if last := len(s.Paths) - 1; last < 0 || s.Paths[last].Name != t.Path {

@@ -215,7 +215,7 @@ func Ask(ctx context.Context, socket, op string, body, found any) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()                         // the reply is read, or there is none
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // reading ends
 	if err := conn.SetDeadline(time.Now().Add(replyTime)); err != nil {
 		return fmt.Errorf("linklease: %w", err)

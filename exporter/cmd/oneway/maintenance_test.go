@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -104,7 +105,7 @@ func TestWrongMaintenanceIsUsage(t *testing.T) {
 		`weekly[0] is "sunny"`:                    {window: maintenance.Window{Selection: all, Reason: "x", Weekly: []string{"sunny"}}},
 	} {
 		err := f.add(t.Context(), &bytes.Buffer{})
-		if _, usage := err.(usageError); !usage || !strings.Contains(err.Error(), want) {
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %s", err, want)
 		}
 	}

@@ -55,7 +55,7 @@ func TestShippedConfigurationsAreValidByTheSchema(t *testing.T) {
 func TestShownValuesAreValidByTheSchema(t *testing.T) {
 	tests := loadTests()
 	whole := strings.Replace(text(), tests, active(tests), 1)
-	whole = uncommented(regexp.MustCompile(`(?m)^( *)#- type:`).ReplaceAllString(whole, "$1- type:"))
+	whole = uncommented(regexp.MustCompile(`(?m)^( *)#- (type|reason):`).ReplaceAllString(whole, "$1- $2:"))
 	if err := documents.CheckBy(schema(), asJSON(t, []byte(whole))); err != nil {
 		t.Errorf("%v\n%s", err, whole)
 	}
