@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 )
@@ -81,6 +83,15 @@ func (p past) availability(by string) string {
 	return p.sum(rules.LongUp.Name, by) + " / (" + p.sum(rules.LongMeasured.Name, by) + " > 0)"
 }
 
+// agentsOfPath selects the agents that measure the path: a query that reads the dates of all agents in each hour of a year takes a minute with
+// a hundred agents.
+const agentsOfPath = `job=~"$job",instance=~"$agent"`
+
+// agentVariable has the agents of the path; it is hidden.
+func agentVariable(from string) *dashboard.QueryVariableBuilder {
+	return labelValues("instance", "", from+"{"+thisAgent+`,path="$path"}`).Name("agent").IncludeAll(true).Multi(true).Current(all()).Hide(dashboard.VariableHideHideVariable)
+}
+
 // byDate adds the hours of the dashboard's range by a label that the local date gives: of is rules.LongWeekday or rules.LongMonth, whose value
 // becomes the label. by is a further label, or empty. It joins each hour with its date, in steps of an hour.
 func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
@@ -94,5 +105,5 @@ func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
 		inner += ", " + by
 	}
 	return "sum by (" + labels + ") (sum_over_time((sum by (" + inner + ") (sum_over_time(" + recFrom(thisPath, name, matchers...) + "[1h])) * on (" + hour + ") group_left (" + label + ") " +
-		"count_values by (" + hour + `) ("` + label + `", sum_over_time(` + recFrom(thisAgent, of.Name) + "[1h])) ^ 0)[$__range:1h]))"
+		"count_values by (" + hour + `) ("` + label + `", sum_over_time(` + recFrom(agentsOfPath, of.Name) + "[1h])) ^ 0)[$__range:1h]))"
 }

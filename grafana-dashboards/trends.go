@@ -25,6 +25,7 @@ func trendsBoard() *boardBuilder {
 	from := rules.LongIncrease(metric.PacketsSent)
 	agentVariables(b, from)
 	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
+	b.WithVariable(agentVariable(from))
 	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
 	b.WithVariable(labelValues(metric.CodecL, "Codec", rec(rules.LongR.Name)))
 	b.WithVariable(directionVariable())

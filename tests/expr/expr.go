@@ -37,7 +37,7 @@ type variables map[string]string
 // scrape interval of 15 s.
 func everything() variables {
 	return variables{
-		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
+		"job": ".*", "instance": ".*", "agent": ".*", "path": ".*", "probe": ".*", "codec": ".*",
 		"saturation": ".*", "train": ".*", "size_sweep": ".*", "tcp": ".*", "direction": ".*",
 		"tcp_sweep": ".*", "congestion_control": ".*", "flows": ".*", "two_way": ".*", "short_flows": ".*", "messages": ".*", "site": ".*", "rows": "100",
 		"label": "path", "a": ".*", "b": ".*", "shift_a": "1ms", "shift_b": "1ms",

@@ -379,7 +379,7 @@ func TestRulesAreEvaluatedOverBlocks(t *testing.T) {
 	series := map[string]int{}
 	for _, g := range groups {
 		series[g.Name] = g.Series
-		if g.CPU <= 0 || g.Most().CPU > g.CPU {
+		if g.CPU <= 0 || g.Dearest().CPU > g.CPU {
 			t.Errorf("%+v: want a time, and no rule above it", g)
 		}
 	}

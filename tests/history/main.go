@@ -181,7 +181,7 @@ func costCommand(app *kingpin.Application) func() error {
 		}
 		fmt.Printf("%-32s %8s %8s %7s %8s  %s\n", "group", "interval", "CPU", "share", "series", "most expensive rule")
 		for _, g := range groups {
-			fmt.Printf("%-32s %8v %6.2f s %5.1f %% %8d  %.2f s %s\n", g.Name, g.Interval, g.CPU.Seconds(), 100*g.Share(), g.Series, g.Most().CPU.Seconds(), g.Most().Name)
+			fmt.Printf("%-32s %8v %6.2f s %5.1f %% %8d  %.2f s %s\n", g.Name, g.Interval, g.CPU.Seconds(), 100*g.Share(), g.Series, g.Dearest().CPU.Seconds(), g.Dearest().Name)
 			for _, r := range g.Rules {
 				if *each {
 					fmt.Printf("%-41s %6.2f s %16d  %s\n", "", r.CPU.Seconds(), r.Series, r.Name)

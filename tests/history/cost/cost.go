@@ -41,8 +41,8 @@ type Rule struct {
 	Series int
 }
 
-// Most is the most expensive rule.
-func (g Group) Most() Rule {
+// Dearest is the most expensive rule.
+func (g Group) Dearest() Rule {
 	return slices.MaxFunc(g.Rules, func(a, b Rule) int { return cmp.Compare(a.CPU, b.CPU) })
 }
 
