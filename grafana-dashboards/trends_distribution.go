@@ -41,9 +41,11 @@ func longCCDF() *trend.PanelBuilder {
 		var out []string
 		for _, share := range []float64{0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6} {
 			out = append(out, "count_values by (direction) (\"le\", histogram_quantile("+strconv.FormatFloat(1-share, 'f', -1, 64)+", "+histogram+
-				") and on (direction) "+number+" >= "+strconv.FormatFloat(1/share, 'f', 0, 64)+") * 0 + "+strconv.FormatFloat(share, 'g', -1, 64))
+				")) * 0 + "+strconv.FormatFloat(share, 'g', -1, 64))
 		}
-		named := "(" + strings.Join(out, " or ") + ") * on (direction) group_left (n) count_values by (direction) (\"n\", round(" + number + "))"
+		// Each histogram is a sum of all hours: the cut needs the number once, not for each share.
+		cut := "(" + strings.Join(out, " or ") + ") >= on (direction) group_left () 1 / " + number
+		named := "(" + cut + ") * on (direction) group_left (n) count_values by (direction) (\"n\", round(" + number + "))"
 		return fmt.Sprintf(`label_join(%s, "curve", ", n = ", "direction", "n")`, named)
 	}
 	native := all.counts(metric.Delay, metric.Direction)
