@@ -56,17 +56,17 @@ func Evaluate(dir string, at time.Time) ([]Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
-	defer blocks.Close()
+	defer func() { _ = blocks.Close() }()
 	scratch, err := os.MkdirTemp("", "oneway-cost-")
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }()
 	recorded, err := tsdb.Open(scratch, slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
-	defer recorded.Close()
+	defer func() { _ = recorded.Close() }()
 	s := &store{blocks, recorded}
 	engine := promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 1 << 30, Timeout: time.Hour, LookbackDelta: 5 * time.Minute, EnableAtModifier: true, EnableNegativeOffset: true, Parser: parser.NewParser(parser.Options{}),

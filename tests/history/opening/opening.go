@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -129,13 +130,8 @@ func (p Page) fill(expr string, from time.Time, step time.Duration) string {
 		"__range": seconds(p.To.Sub(from)) + "s", "__range_s": seconds(p.To.Sub(from)), "__interval": seconds(step) + "s",
 		"__rate_interval": seconds(max(step+15*time.Second, time.Minute)) + "s", "rows": "100",
 	}
-	names := make([]string, 0, len(values)+len(p.Variables))
-	for name, value := range p.Variables {
-		values[name] = value
-	}
-	for name := range values {
-		names = append(names, name)
-	}
+	maps.Copy(values, p.Variables)
+	names := slices.Collect(maps.Keys(values))
 	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
 	for _, name := range names {
 		expr = strings.NewReplacer("${"+name+"}", values[name], "$"+name, values[name]).Replace(expr)
