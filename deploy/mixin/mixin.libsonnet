@@ -31,9 +31,11 @@
     'oneway-buffer_sweep.json': import '../../grafana-dashboards/dashboards/buffer_sweep.json',
     'oneway-capacity.json': import '../../grafana-dashboards/dashboards/capacity.json',
     'oneway-clock.json': import '../../grafana-dashboards/dashboards/clock.json',
+    'oneway-compare.json': import '../../grafana-dashboards/dashboards/compare.json',
     'oneway-fairness.json': import '../../grafana-dashboards/dashboards/fairness.json',
     'oneway-load.json': import '../../grafana-dashboards/dashboards/load.json',
     'oneway-overview.json': import '../../grafana-dashboards/dashboards/overview.json',
+    'oneway-paper.json': import '../../grafana-dashboards/dashboards/paper.json',
     'oneway-path.json': import '../../grafana-dashboards/dashboards/path.json',
     'oneway-raw_incident.json': import '../../grafana-dashboards/dashboards/raw_incident.json',
     'oneway-raw_packets.json': import '../../grafana-dashboards/dashboards/raw_packets.json',
@@ -43,5 +45,6 @@
     'oneway-raw_trains.json': import '../../grafana-dashboards/dashboards/raw_trains.json',
     'oneway-tcp.json': import '../../grafana-dashboards/dashboards/tcp.json',
     'oneway-trends.json': import '../../grafana-dashboards/dashboards/trends.json',
+    'oneway-voice.json': import '../../grafana-dashboards/dashboards/voice.json',
   },
 }

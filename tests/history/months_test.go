@@ -225,7 +225,7 @@ func (s *stores) dashboard(p pair) (f figures) {
 	var values [3]float64
 	for i, expr := range s.columns {
 		expr = strings.NewReplacer(
-			`=~"$job"`, `=~".+"`, `=~"$instance"`, `="`+p.path.From.Name+`:9861"`, "$path", p.path.Name, "$probe", "stamp", "$direction", "forward",
+			`=~"$job"`, `=~".+"`, `=~"$instance"`, `="`+p.path.From.Name+`:9861"`, `=~"$agent"`, `="`+p.path.From.Name+`:9861"`, "$path", p.path.Name, "$probe", "stamp", "$direction", "forward",
 			"$__range", strconv.Itoa(int(s.scene.End.Sub(s.scene.Begin).Hours())+2)+"h",
 		).Replace(expr)
 		all, err := s.prom.At(context.Background(), expr, s.scene.End.Add(75*time.Minute)) // the last hours of zones with half-hours end later

@@ -73,6 +73,9 @@ func exists(name string, families map[string]*metric.Desc, records map[string]bo
 	return d != nil && d.Kind == metric.Histogram
 }
 
+// paperValues are the values of the papers in the tables of the dashboard Paper.
+var paperValues = regexp.MustCompile(`^paper\.json: .*: paper and here [AB]$`)
+
 func TestEveryNameInAnExpressionExists(t *testing.T) {
 	rules, all := load(t)
 	families, records := table(), recorded(rules)
@@ -84,7 +87,7 @@ func TestEveryNameInAnExpressionExists(t *testing.T) {
 			}
 		}
 		if len(found) == 0 && !strings.Contains(e.Query, "up{") && !strings.Contains(e.Query, "ALERTS{") &&
-			!strings.HasPrefix(e.Source, "oneway-thresholds.yml") {
+			!strings.HasPrefix(e.Source, "oneway-thresholds.yml") && !paperValues.MatchString(e.Source) {
 			t.Errorf("%s: no oneway series in %s: did the scan miss it?", e.Source, e.Query)
 		}
 	}

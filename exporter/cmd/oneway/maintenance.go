@@ -69,7 +69,7 @@ func maintenanceCommand(app *kingpin.Application) {
 		f := &maintenanceFlags{}
 		cmd := parent.Command(name, help)
 		flags(f, cmd)
-		cmd.Flag("socket", "The agent's UNIX socket, as the agent was told. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+		cmd.Flag("agent-socket", "The agent's UNIX socket, as the agent was told. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 		cmd.Action(interruptible(func(ctx context.Context) error { return run(f, ctx, os.Stdout) }))
 	}
 	command("add", maintenanceAddHelp, (*maintenanceFlags).addFlags, (*maintenanceFlags).add)
@@ -215,7 +215,7 @@ func (f *maintenanceFlags) ask(ctx context.Context, op string, body, found any) 
 	none, isNone := errors.AsType[*linklease.NoAgentError](err)
 	switch {
 	case isNone:
-		return fmt.Errorf("no agent of this host can be asked: %s; does it run, and is --socket its --test.socket?", none.Why)
+		return fmt.Errorf("no agent of this host can be asked: %s; does it run, and is --agent-socket its --test.socket?", none.Why)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: run this as root, as the agent's user, or as a member of the group of its flag --test.socket-group", err)
 	}

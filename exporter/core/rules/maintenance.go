@@ -28,7 +28,7 @@ itself. An agent that is not scraped has what it said last, until that end.`,
   $agent
   or
   last_over_time($now[2m]) and on (job, instance) $up == 0
-) > time()`, names{"path": metric.PathMaintenance.Name, "agent": metric.AgentMaintenance.Name, "now": maintenanceNow, "up": up}),
+) > time()`, names{"path": unlessUnscraped(metric.PathMaintenance.Name), "agent": unlessUnscraped(metric.AgentMaintenance.Name), "now": maintenanceNow, "up": up}),
 	}
 	MaintenanceRecent = Rule{
 		Name: "oneway:maintenance:recent",
