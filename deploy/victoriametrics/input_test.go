@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"hash/fnv"
 	"maps"
 	"math"
@@ -222,6 +221,3 @@ func grow(l labels.Labels, v float64, form form) *series {
 	}
 	return s
 }
-
-// String is for messages.
-func (s *series) String() string { return fmt.Sprint(s.labels) }

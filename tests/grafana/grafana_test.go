@@ -223,7 +223,7 @@ func load(t *testing.T, tab *browser.Tab, at string, b board) (f facts) {
 	browser.Do(t, tab, chromedp.Navigate(at))
 	end, calm := time.Now().Add(timeout), 0
 	for calm < 3 && time.Now().Before(end) {
-		time.Sleep(checked) // Grafana tells no script when a page is complete
+		time.Sleep(checked) // between two checks of the page: Grafana has no event for a page whose queries have all returned
 		f = browser.Do(t, tab, chromedp.Evaluate[facts](script))
 		if len(f.Titles) >= want && f.Loading == 0 {
 			calm++
