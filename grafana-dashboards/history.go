@@ -93,17 +93,7 @@ func agentVariable(from string) *dashboard.QueryVariableBuilder {
 }
 
 // byDate adds the hours of the dashboard's range by a label that the local date gives: of is rules.LongWeekday or rules.LongMonth, whose value
-// becomes the label. by is a further label, or empty. It joins each hour with its date, in steps of an hour.
+// becomes the label. by is a further label, or empty.
 func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
-	const hour = "job, instance, hour, day_type, zone"
-	labels := label
-	if by != "" {
-		labels += ", " + by
-	}
-	inner := hour
-	if by != "" && by != "hour" {
-		inner += ", " + by
-	}
-	return "sum by (" + labels + ") (sum_over_time((sum by (" + inner + ") (sum_over_time(" + recFrom(thisPath, name, matchers...) + "[1h])) * on (" + hour + ") group_left (" + label + ") " +
-		"count_values by (" + hour + `) ("` + label + `", sum_over_time(` + recFrom(agentsOfPath, of.Name) + "[1h])) ^ 0)[$__range:1h]))"
+	return rules.HoursByDate(label, by, recFrom(thisPath, name, matchers...)+"[1h]", recFrom(agentsOfPath, of.Name)+"[1h]", "$__range")
 }

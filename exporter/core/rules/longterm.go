@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 
 	"oneway.example/exporter/core/metric"
@@ -156,4 +157,22 @@ from the sum, such as histogram_quantile(0.95, sum(sum_over_time(...{day_type="w
 	return append(all,
 		LongDelayQuantiles, LongRoundTripQuantiles, LongDelayMin, LongDelayMax, LongRoundTripMin, LongRoundTripMax, LongBound, LongMeasured, LongUp,
 		LongR, LongRMin, LongRBelow70, LongRBelow80)
+}
+
+// HoursByDate is the sum of long-term series by a label that the local date of each hour gives, and by further labels: by, or empty. hours selects
+// the series, and dates LongWeekday or LongMonth of their agents, whose value becomes the label; both have a range of an hour. It joins
+// each hour with its date, in steps of an hour of the range within: dates of more agents than hours need cost as much as their hours.
+func HoursByDate(label, by, hours, dates, within string) string {
+	of := []string{"job", "instance", "hour", "day_type", "zone"}
+	join, labels := strings.Join(of, ", "), label
+	if by != "" {
+		labels += ", " + by
+		for one := range strings.SplitSeq(by, ", ") {
+			if !slices.Contains(of, one) {
+				of = append(of, one)
+			}
+		}
+	}
+	return "sum by (" + labels + ") (sum_over_time((sum by (" + strings.Join(of, ", ") + ") (sum_over_time(" + hours + ")) * on (" + join + ") group_left (" + label + ") " +
+		"count_values by (" + join + `) ("` + label + `", sum_over_time(` + dates + ")) ^ 0)[" + within + ":1h]))"
 }

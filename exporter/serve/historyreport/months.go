@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,18 +35,31 @@ type Month struct {
 // pathLabelsOfHours are the labels of the distribution of a path.
 const pathLabelsOfHours = "job, instance, path, probe, direction"
 
-// distribution is the sum of the hours of a series by month and path, as the table of months of the dashboard Trends has it: each hour is joined
-// with its local date, in steps of an hour. by is a further label, or empty.
-func (q *Query) distribution(name, matcher, by string) string {
-	const hour = "job, instance, hour, day_type, zone"
-	offset := "[1h] offset -" + strconv.Itoa(int(recorded.Seconds())) + "s"
+// distribution is the sum of the hours of a series by month and path, as the table of months of the dashboard Trends has it. agents selects the
+// agents of the path, by is a further label; each may be empty.
+func (q *Query) distribution(name, matcher, agents, by string) string {
+	within := "[1h] offset -" + strconv.Itoa(int(recorded.Seconds())) + "s"
 	agent := map[string]string{}
 	for _, l := range []string{model.InstanceLabel, model.JobLabel} {
 		agent[l] = q.Labels[l]
 	}
 	length := ceilHour(q.To).Sub(ceilHour(q.From)) - time.Second // Prometheus 2 has both ends of a range
-	return fmt.Sprintf("sum by (month, %[1]s%[2]s) (sum_over_time((sum by (%[1]s%[2]s, hour, day_type, zone) (sum_over_time(%[3]s%[4]s)) * on (%[5]s) group_left (month) count_values by (%[5]s) (%[6]q, sum_over_time(%[7]s%[4]s)) ^ 0)[%[8]ds:1h]))",
-		pathLabelsOfHours, by, selector(name, matcher, q.Labels), offset, hour, monthLabel, selector(rules.LongMonth.Name, "", agent), int64(length.Seconds()))
+	return rules.HoursByDate(monthLabel, pathLabelsOfHours+by, selector(name, matcher, q.Labels)+within, selector(rules.LongMonth.Name, agents, agent)+within,
+		strconv.Itoa(int(length.Seconds()))+"s")
+}
+
+// agents selects the agents of the histories that are found, which measure the path: dates of all agents of a large mesh would take a minute.
+func (c collect) agents() string {
+	found := map[string]bool{}
+	for _, s := range c {
+		if one := s.Labels[model.InstanceLabel]; one != "" {
+			found[regexp.QuoteMeta(one)] = true
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return model.InstanceLabel + "=~" + strconv.Quote(strings.Join(slices.Sorted(maps.Keys(found)), "|"))
 }
 
 // ceilHour is the full hour of UTC at or after a time: the hours of zones with half-hours are recorded before it.
@@ -61,9 +75,10 @@ func (p Prometheus) months(ctx context.Context, c *promapi.Client, q Query, name
 	if q.Measure.distribution == nil || q.Labels[metric.Path] == "" {
 		return nil
 	}
-	native := q.distribution(rules.LongIncrease(q.Measure.distribution), "", "")
+	agents := all.agents()
+	native := q.distribution(rules.LongIncrease(q.Measure.distribution), "", agents, "")
 	classic := func(matcher, by string) string {
-		return q.distribution(rules.LongBuckets(q.Measure.distribution), matcher, by)
+		return q.distribution(rules.LongBuckets(q.Measure.distribution), matcher, agents, by)
 	}
 	figures := map[string]map[string]*Month{} // by history and month
 	for i, query := range []string{
