@@ -372,7 +372,7 @@ func TestSeriesOfAPathAreTheDocumented(t *testing.T) {
 // TestRulesAreEvaluatedOverBlocks: a rule reads what another records.
 func TestRulesAreEvaluatedOverBlocks(t *testing.T) {
 	s := makeStore(t, scene.New(2, 1, 2, 1, time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)), metric.Full)
-	groups, err := cost.Evaluate(s.dir, s.scene.End.Add(-3*time.Hour))
+	groups, err := cost.Evaluate(s.dir, s.scene.End.Add(-3*time.Hour), func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

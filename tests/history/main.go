@@ -175,10 +175,11 @@ func costCommand(app *kingpin.Application) func() error {
 		if err != nil {
 			return fmt.Errorf("history: --at is %q; it must be a time such as 2026-11-29T23:00:30Z", *at)
 		}
-		groups, err := cost.Evaluate(*from, t)
+		groups, err := cost.Evaluate(*from, t, func(n int) { fmt.Fprintf(os.Stderr, "\r%d series in memory", n) })
 		if err != nil {
 			return err
 		}
+		fmt.Fprintln(os.Stderr)
 		fmt.Printf("%-32s %8s %8s %7s %8s  %s\n", "group", "interval", "CPU", "share", "series", "most expensive rule")
 		for _, g := range groups {
 			fmt.Printf("%-32s %8v %6.2f s %5.1f %% %8d  %.2f s %s\n", g.Name, g.Interval, g.CPU.Seconds(), 100*g.Share(), g.Series, g.Dearest().CPU.Seconds(), g.Dearest().Name)

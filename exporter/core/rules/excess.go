@@ -72,8 +72,13 @@ min_over_time($roundTripTimeMin[15m])
 func excesses() Group {
 	return Group{
 		Name: "oneway-excess", Interval: 15 * time.Second,
-		Rules: slices.Concat([]Rule{DelayExcess, RoundTripExcess, DelayFloorExcess, DelayFloorExcess30s}, DelayExcessCause.Rules, []Rule{DelayFloorShift, RoundTripFloorShift}),
+		Rules: slices.Concat([]Rule{DelayExcess, RoundTripExcess, DelayFloorExcess, DelayFloorExcess30s}, DelayExcessCause.Rules),
 	}
+}
+
+// floorSteps is the group of the steps of the floor, which take minutes.
+func floorSteps() Group {
+	return Group{Name: "oneway-floor", Interval: 30 * time.Second, Rules: []Rule{DelayFloorShift, RoundTripFloorShift}}
 }
 
 // otherDirection is a series by direction, for each direction the value of the other one.

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"slices"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -149,9 +148,9 @@ max without (codec, model, buffer) (
 func lastMinutes() Group {
 	return Group{
 		Name: "oneway-30s", Interval: 30 * time.Second,
-		Rules: slices.Concat([]Rule{LowConfidenceRatio, DelayVariationUnknown}, DelayVariationQuantiles.Rules, []Rule{
-			LossRatio5m, LossRatio1h, RoundTripLossRatio5m, RoundTripLossRatio1h,
+		Rules: []Rule{
+			LowConfidenceRatio, LossRatio5m, LossRatio1h, RoundTripLossRatio5m, RoundTripLossRatio1h,
 			Disagreement, DisagreementBound, ScheduleSkippedRatio, ScheduleLateRatio, VoiceRMost, VoiceRUntested,
-		}),
+		},
 	}
 }

@@ -11,41 +11,42 @@ import (
 // withheld has what unknown delays may change in the quantiles of a histogram: the delay of a packet that arrived is not known where its
 // reply was lost, where a clock is not trusted, or while its outcome is open.
 type withheld struct {
-	// histogram has the known values; ratio records the share of the packets that may have arrived whose value it does not have, 0..1.
+	// histogram has the known values.
 	histogram *metric.Desc
-	ratio     Rule
+	// native is the recorded rate of the values of a native histogram; ratio is the recorded share of the packets that may have arrived
+	// whose value the histogram does not have, 0..1.
+	native, ratio string
 	// wider follows two quantiles, the greater one first, and has a series where they are further apart than a bucket.
 	wider func(high, low string, of rank) string
 }
 
-// unknownRatio is withheld.ratio. known is the rate of known values. Up to two packets are on their way, as in Packets.Loss.
-func unknownRatio(d *metric.Desc, window, known, doc string) Rule {
+// unknownRatio is withheld.ratio. known is the rate of known values, which is read often: a recorded series. Up to two packets are on their
+// way, as in Packets.Loss.
+func unknownRatio(name, window, known, doc string) Rule {
 	p := inWindow(window)
-	return Rule{Name: recorded(d, "unknown_ratio"+window), Doc: doc, Expr: promql(`
-(
+	return Rule{Name: name, Doc: doc, Expr: promql(`
+1 - $known
+/ (
   (
     $arrived
   )
-  - (
-    $known
-  )
-  > 2 / $seconds
-)
-/ (
-  $arrived
+  > $known + 2 / $seconds
 )
 or
-0 * (
-  $known
-)`, names{"arrived": indented(p.MayHaveArrived()), "known": indented(known), "seconds": fmt.Sprintf("%.0f", p.seconds)})}
+0 * $known`, names{"arrived": indented(p.MayHaveArrived()), "known": known, "seconds": fmt.Sprintf("%.0f", p.seconds)})}
 }
 
 // observations is the rate of the values of a histogram, native or classic.
 func observations(d *metric.Desc, window string) string {
 	return promql(`
-histogram_count(rate($histogram[$window]))
+$native
 or
-sum without (le) (rate(${histogram}_bucket{le="+Inf"}[$window]))`, names{"histogram": d.Name, "window": window})
+sum without (le) (rate(${histogram}_bucket{le="+Inf"}[$window]))`, names{"native": nativeRate(d, window), "histogram": d.Name, "window": window})
+}
+
+// nativeRate is the rate of the values of a native histogram.
+func nativeRate(d *metric.Desc, window string) string {
+	return "histogram_count(rate(" + d.Name + "[" + window + "]))"
 }
 
 // variations is the rate of the packets with a delay variation: a clock that is not trusted does not change it. The histogram itself has
@@ -94,7 +95,7 @@ func (w withheld) rule(name string, r rank, window, windows string) Rule {
 $ratio > 0
 and
 (
-  $ratio > $last and histogram_count(rate($histogram[$window]))
+  $ratio > $last and $native
   or
   $nativeLast and $ratio > $first
   or
@@ -108,9 +109,9 @@ and
     )
     >= ignoring (le) group_left () ($q - $ratio)
   )
-  unless histogram_count(rate($histogram[$window]))
+  unless $native
 )`, names{
-		"ratio": w.ratio.Name, "histogram": w.histogram.Name, "window": window, "q": r.q, "above": r.mostShare(),
+		"ratio": w.ratio, "native": w.native, "histogram": w.histogram.Name, "window": window, "q": r.q, "above": r.mostShare(),
 		"first": limit(unknownSteps[0]), "last": limit(unknownSteps[1]), "nativeFirst": native(unknownSteps[0]), "nativeLast": native(unknownSteps[1]),
 	})
 	if windows != "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/core/rules"
@@ -49,9 +50,13 @@ func (g Group) Dearest() Rule {
 // Share is the part of a processor that the group takes.
 func (g Group) Share() float64 { return g.CPU.Seconds() / g.Interval.Seconds() }
 
-// Evaluate evaluates all groups once, in the order of the files, over the blocks in dir. What rules record is read by later ones, but has
-// one sample: rules over a range of recorded series cost more in a server.
-func Evaluate(dir string, at time.Time) ([]Group, error) {
+// headTime is what a server has in memory at least: more than the range of the rules that are evaluated each 30 s or more often.
+const headTime = 80 * time.Minute
+
+// Evaluate evaluates all groups once, in the order of the files, over the blocks in dir, with their last hour in memory, where a server has
+// it. What rules record is read by later ones, but has one sample: rules over a range of recorded series cost more in a server. progress
+// is told the number of series that are in memory.
+func Evaluate(dir string, at time.Time, progress func(series int)) ([]Group, error) {
 	blocks, err := tsdb.OpenDBReadOnly(dir, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
@@ -62,12 +67,17 @@ func Evaluate(dir string, at time.Time) ([]Group, error) {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	recorded, err := tsdb.Open(scratch, slog.New(slog.DiscardHandler), nil, tsdb.DefaultOptions(), nil)
+	options := tsdb.DefaultOptions()
+	options.MinBlockDuration = 24 * time.Hour.Milliseconds() // series come one after the other, and their samples are not too old
+	recorded, err := tsdb.Open(scratch, slog.New(slog.DiscardHandler), nil, options, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
 	defer func() { _ = recorded.Close() }()
-	s := &store{blocks, recorded}
+	s := &store{blocks: blocks, recorded: recorded, head: at.Add(-headTime).UnixMilli()}
+	if err := s.fill(at.UnixMilli(), progress); err != nil {
+		return nil, err
+	}
 	engine := promql.NewEngine(promql.EngineOpts{
 		MaxSamples: 1 << 30, Timeout: time.Hour, LookbackDelta: 5 * time.Minute, EnableAtModifier: true, EnableNegativeOffset: true, Parser: parser.NewParser(parser.Options{}),
 	})
@@ -90,19 +100,69 @@ func Evaluate(dir string, at time.Time) ([]Group, error) {
 	return all, nil
 }
 
-// store is the blocks, and what rules have recorded.
+// store is the blocks, and in memory their samples from head on, and what rules have recorded.
 type store struct {
 	blocks   *tsdb.DBReadOnly
 	recorded *tsdb.DB
+	head     int64
+}
+
+// fill copies the last samples of the blocks until at into memory.
+func (s *store) fill(at int64, progress func(series int)) error {
+	q, err := s.blocks.Querier(s.head, at)
+	if err != nil {
+		return fmt.Errorf("cost: %w", err)
+	}
+	defer func() { _ = q.Close() }()
+	set := q.Select(context.Background(), false, nil, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+"))
+	a := s.recorded.Appender(context.Background())
+	var it chunkenc.Iterator
+	n := 0
+	for set.Next() {
+		l := set.At().Labels()
+		var ref storage.SeriesRef
+		it = set.At().Iterator(it)
+		for v := it.Next(); v != chunkenc.ValNone && err == nil; v = it.Next() {
+			switch v {
+			case chunkenc.ValFloat:
+				t, f := it.At()
+				ref, err = a.Append(ref, l, t, f)
+			case chunkenc.ValHistogram:
+				t, h := it.AtHistogram(nil)
+				ref, err = a.AppendHistogram(ref, l, t, h, nil)
+			case chunkenc.ValFloatHistogram:
+				t, h := it.AtFloatHistogram(nil)
+				ref, err = a.AppendHistogram(ref, l, t, nil, h)
+			}
+		}
+		if err == nil {
+			err = it.Err()
+		}
+		if err != nil {
+			_ = a.Rollback()
+			return fmt.Errorf("cost: series %s: %w", l, err)
+		}
+		if n++; n%1000 == 0 {
+			if err := a.Commit(); err != nil {
+				return fmt.Errorf("cost: %w", err)
+			}
+			a = s.recorded.Appender(context.Background())
+			progress(n)
+		}
+	}
+	if err := a.Commit(); err != nil {
+		return fmt.Errorf("cost: %w", err)
+	}
+	return set.Err()
 }
 
 // Querier implements storage.Queryable.
 func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
-	a, err := s.blocks.Querier(mint, maxt)
-	if err != nil {
-		return nil, err
-	}
 	b, err := s.recorded.Querier(mint, maxt)
+	if err != nil || mint >= s.head {
+		return b, err
+	}
+	a, err := s.blocks.Querier(mint, min(maxt, s.head-1))
 	if err != nil {
 		return nil, err
 	}

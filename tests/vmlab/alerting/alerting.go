@@ -31,7 +31,7 @@ type Expect struct {
 var holding = regexp.MustCompile(`(?m)^ +(for|keep_firing_for): .*\n`)
 
 // groups are those of the rule files that the clock's alerts stand on, in order.
-var groups = []string{"oneway-thresholds", "oneway-path-thresholds", "oneway-delay", "oneway-30s", "oneway-5m", "oneway-excess", "oneway-agent", "oneway-clock", "oneway-path-delay", "oneway-path"}
+var groups = []string{"oneway-thresholds", "oneway-path-thresholds", "oneway-delay", "oneway-delay-30s", "oneway-delay-variation", "oneway-30s", "oneway-5m", "oneway-excess", "oneway-floor", "oneway-agent", "oneway-clock", "oneway-path-delay", "oneway-path"}
 
 // Check evaluates the rules in the directory rules every second over what the hosts
 // exported. The error is promtool's, with what was expected and what was seen.
