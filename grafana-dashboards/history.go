@@ -20,6 +20,8 @@ type past struct {
 	matchers     []string
 	// offset moves the range back, such as "7d"; empty: not.
 	offset string
+	// atEnd has the range end with the dashboard's, at each step of a subquery or of a range query.
+	atEnd bool
 }
 
 // overTime is of each interval of a panel, overAll of the dashboard's whole range.
@@ -35,6 +37,9 @@ func (p past) series(name string, more ...string) string {
 	series := recFrom(p.base, name, append(append([]string{}, more...), p.matchers...)...) + p.within
 	if p.offset != "" {
 		series += " offset " + p.offset
+	}
+	if p.atEnd {
+		series += " @ end()"
 	}
 	return series
 }
