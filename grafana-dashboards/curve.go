@@ -102,9 +102,14 @@ func bits(from, to string) []dashboard.DataTransformerConfig {
 
 // times adds a field that is the product of a field and a factor.
 func times(from, factor, to string) dashboard.DataTransformerConfig {
+	return computed(from, "*", factor, to)
+}
+
+// computed adds a field of two others, or of one and a number.
+func computed(left, operator, right, to string) dashboard.DataTransformerConfig {
 	return transform("calculateField", map[string]any{
 		"mode": "binary", "alias": to, "replaceFields": false,
-		"binary": map[string]string{"left": from, "operator": "*", "right": factor},
+		"binary": map[string]string{"left": left, "operator": operator, "right": right},
 	})
 }
 

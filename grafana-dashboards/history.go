@@ -100,5 +100,10 @@ func agentVariable(from string) *dashboard.QueryVariableBuilder {
 // byDate adds the hours of the dashboard's range by a label that the local date gives: of is rules.LongWeekday or rules.LongMonth, whose value
 // becomes the label. by is a further label, or empty.
 func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
-	return rules.HoursByDate(label, by, recFrom(thisPath, name, matchers...)+"[1h]", recFrom(agentsOfPath, of.Name)+"[1h]", "$__range")
+	return hoursByDate(of, label, by, "sum_over_time("+recFrom(thisPath, name, matchers...)+"[1h])")
+}
+
+// hoursByDate is byDate of an expression of each hour.
+func hoursByDate(of rules.Rule, label, by, hour string) string {
+	return rules.HoursByDate(label, by, hour, recFrom(agentsOfPath, of.Name)+"[1h]", "$__range")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
@@ -15,32 +17,63 @@ func monthsRow(b *boardBuilder) {
 	b.WithPanel(outagesTable())
 }
 
-// monthsTable has the calendar months of the agent.
+// monthsTable has the calendar months of the agent. Each sum of a year by its months takes a server half a second: one of the histograms serves
+// both quantiles, and one all counts. Each value has its column as the label cell.
 func monthsTable() *tablepanel.PanelBuilder {
-	of := func(name string, matchers ...string) string {
-		return byDate(rules.LongMonth, "month", "", name, matchers...)
+	const month, cell = "month", "cell"
+	delay := byDate(rules.LongMonth, month, "", rules.LongIncrease(metric.Delay), chosen)
+	const rank = "(0.5 + 0.45 * (time() / 60 % 2))" // 0.5 or 0.95 in each minute
+	quantiles := "max_over_time((histogram_quantile(" + rank + ", " + delay + ") * on () group_left (" + cell + ") count_values(\"" + cell + "\", vector(" + rank + ")))[2m:1m])"
+	number := "label_replace(histogram_count(" + delay + "), \"" + cell + "\", \"n\", \"\", \"\")"
+	counted := map[string]string{} // column by series
+	var names []string
+	for _, name := range []string{rules.LongIncrease(metric.PacketsLost), rules.LongOutcomes.Name, rules.LongUp.Name, rules.LongMeasured.Name, rules.LongRBelow70.Name, rules.LongRBelow80.Name} {
+		counted[name] = strings.Split(name, ":")[2]
+		names = append(names, name)
 	}
-	delay := of(rules.LongIncrease(metric.Delay), chosen)
-	called := metric.CodecL + `="$codec"`
-	low := func(limit rules.Rule) string {
-		return "max by (month) (" + byDate(rules.LongMonth, "month", metric.BufferL, limit.Name, called, metric.ModelL+`="g107"`, chosen) + ")"
-	}
-	return columns(text{
+	hour := "label_replace(last_over_time(" + recFrom(thisPath, "", `__name__=~"`+strings.Join(names, "|")+`"`, metric.Direction+`=~"$direction|"`,
+		metric.CodecL+`=~"$codec|"`, metric.ModelL+`=~"g107|"`) + `[1h]), "` + cell + `", "$1", "__name__", "[a-z]+:[a-z]+:(.*):.*")`
+	counts := "max by (" + month + ", " + cell + ") (" + hoursByDate(rules.LongMonth, month, cell+", "+metric.BufferL, hour) + ")"
+	p := plainTable(text{
 		"Months, $direction",
 		"Calendar months in the local time of the agent: number of known delays, their median and 95th percentile, loss, availability, and minutes of a call with R below 70 and 80 (codec above, with the playout buffer that has more of them). All are sums over the hours. Select the direction above.",
 		"none", noHours,
-	},
-		column{title: "month", label: "month", empty: "no recorded hours", own: props{prop("custom.width", 110)}},
-		column{title: "n", query: "histogram_count(" + delay + ")", own: props{prop("decimals", 0)}},
-		column{title: "p50", query: "histogram_quantile(0.5, " + delay + ")", unit: "s", own: props{prop("decimals", 2)}},
-		column{title: "p95", query: "histogram_quantile(0.95, " + delay + ")", unit: "s", own: props{prop("decimals", 2)}},
-		column{title: "loss", query: of(rules.LongIncrease(metric.PacketsLost), chosen) + " / (" + of(rules.LongOutcomes.Name, chosen) + " > 0)", unit: "percentunit", own: props{prop("decimals", 3)}},
-		column{title: "availability", query: of(rules.LongUp.Name) + " / (" + of(rules.LongMeasured.Name) + " > 0)", unit: "percentunit", own: props{prop("decimals", 3)}},
-		column{title: "measured", query: "60 * " + of(rules.LongMeasured.Name), unit: "dtdurations", own: props{prop("decimals", 0)}},
-		column{title: "R < 70", query: low(rules.LongRBelow70), unit: "suffix:min", own: props{prop("decimals", 0)}},
-		column{title: "R < 80", query: low(rules.LongRBelow80), unit: "suffix:min", own: props{prop("decimals", 0)}},
-	).Span(14).Height(12).
-		WithTransformation(transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": "month", "desc": true}}}))
+	}).Span(14).Height(12).
+		Targets(targets(one(table(`label_replace(` + number + " or " + quantiles + " or " + counts + `, "` + month + `", "$1-$2", "` + month + `", "(....)(..)")`)))).
+		WithTransformation(transform("groupingToMatrix", map[string]any{"rowField": month, "columnField": cell, "valueField": "Value", "emptyValue": "null"})).
+		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{month + `\` + cell: month}})).
+		WithTransformation(transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": month, "desc": true}}}))
+	field := func(name string) string { return counted[name] }
+	lost, outcomes, up, measured := field(rules.LongIncrease(metric.PacketsLost)), field(rules.LongOutcomes.Name), field(rules.LongUp.Name), field(rules.LongMeasured.Name)
+	p.WithTransformation(computed(lost, "/", outcomes, "loss")).WithTransformation(computed(up, "/", measured, "availability")).WithTransformation(computed(measured, "*", "60", "measured"))
+	renamed, order := map[string]string{}, map[string]int{}
+	for i, c := range []struct {
+		field string
+		column
+	}{
+		{month, column{title: month, own: props{prop("custom.width", 110)}}},
+		{"n", column{title: "n", own: props{prop("decimals", 0)}}},
+		{"0.5", column{title: "p50", unit: "s", own: props{prop("decimals", 2)}}},
+		{"0.95", column{title: "p95", unit: "s", own: props{prop("decimals", 2)}}},
+		{"loss", column{title: "loss", unit: "percentunit", own: props{prop("decimals", 3)}}},
+		{"availability", column{title: "availability", unit: "percentunit", own: props{prop("decimals", 3)}}},
+		{"measured", column{title: "measured", unit: "dtdurations", own: props{prop("decimals", 0)}}},
+		{field(rules.LongRBelow70.Name), column{title: "R < 70", unit: "suffix:min", own: props{prop("decimals", 0)}}},
+		{field(rules.LongRBelow80.Name), column{title: "R < 80", unit: "suffix:min", own: props{prop("decimals", 0)}}},
+	} {
+		renamed[c.field], order[c.field] = c.title, i
+		own := c.own
+		if c.field != month {
+			own = append(dashes(), own...)
+		}
+		if c.unit != "" {
+			own = append(own, prop("unit", c.unit))
+		}
+		p.OverrideByName(c.title, own)
+	}
+	return p.WithTransformation(transform("organize", map[string]any{
+		"excludeByName": map[string]bool{lost: true, outcomes: true, up: true, measured: true}, "renameByName": renamed, "indexByName": order,
+	}))
 }
 
 // outagesTable lists the hours in which a measured path did not reply.

@@ -48,8 +48,8 @@ type stores struct {
 	api    *api // nil: a real server
 	influx *influx.Server
 	scene  *scene.Scene
-	// columns are the expressions of the table of months of the dashboard Trends: n, p50 and p95.
-	columns [3]string
+	// columns is the expression of the table of months of the dashboard Trends.
+	columns string
 }
 
 // pair is a path and a calendar month in the zone of its agent.
@@ -191,8 +191,8 @@ func (s *stores) differences(p pair, shown bool) (all []string) {
 	return all
 }
 
-// monthColumns are the expressions of the table of months in the committed dashboard.
-func monthColumns(t *testing.T) (found [3]string) {
+// monthColumns is the expression of the table of months in the committed dashboard.
+func monthColumns(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../grafana-dashboards/dashboards/trends.json")
 	if err != nil {
@@ -208,37 +208,31 @@ func monthColumns(t *testing.T) (found [3]string) {
 		t.Fatal(err)
 	}
 	for _, p := range board.Panels {
-		if strings.HasPrefix(p.Title, "Months, ") {
-			for i := range found {
-				found[i] = p.Targets[i].Expr
-			}
+		if strings.HasPrefix(p.Title, "Months, ") && len(p.Targets) == 1 {
+			return p.Targets[0].Expr
 		}
 	}
-	if !strings.Contains(found[0], "histogram_count") || !strings.Contains(found[1], "histogram_quantile(0.5") || !strings.Contains(found[2], "histogram_quantile(0.95") {
-		t.Fatalf("the table of months has %q", found)
-	}
-	return found
+	t.Fatal("the dashboard has no table of months with one expression")
+	return ""
 }
 
-// dashboard has the cells of the dashboard, of both directions together.
+// dashboard has the cells of the dashboard: n, p50 and p95.
 func (s *stores) dashboard(p pair) (f figures) {
-	var values [3]float64
-	for i, expr := range s.columns {
-		expr = strings.NewReplacer(
-			`=~"$job"`, `=~".+"`, `=~"$instance"`, `="`+p.path.From.Name+`:9861"`, `=~"$agent"`, `="`+p.path.From.Name+`:9861"`, "$path", p.path.Name, "$probe", "stamp", "$direction", "forward",
-			"$__range", strconv.Itoa(int(s.scene.End.Sub(s.scene.Begin).Hours())+2)+"h",
-		).Replace(expr)
-		all, err := s.prom.At(context.Background(), expr, s.scene.End.Add(75*time.Minute)) // the last hours of zones with half-hours end later
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for _, one := range all {
-			if string(one.Metric["month"]) == p.begin.Format("200601") {
-				values[i] = float64(one.Value)
-			}
+	expr := strings.NewReplacer(
+		`=~"$job"`, `=~".+"`, `=~"$instance"`, `="`+p.path.From.Name+`:9861"`, `=~"$agent"`, `="`+p.path.From.Name+`:9861"`, "$path", p.path.Name, "$probe", "stamp",
+		"$direction", "forward", "$codec", ".*", "$__range", strconv.Itoa(int(s.scene.End.Sub(s.scene.Begin).Hours())+2)+"h",
+	).Replace(s.columns)
+	all, err := s.prom.At(context.Background(), expr, s.scene.End.Add(75*time.Minute)) // the last hours of zones with half-hours end later
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cells := map[string]float64{}
+	for _, one := range all {
+		if string(one.Metric["month"]) == p.begin.Format("2006-01") {
+			cells[string(one.Metric["cell"])] = float64(one.Value)
 		}
 	}
-	return figures{values[0], native(values[1]), native(values[2])}
+	return figures{cells["n"], native(cells["0.5"]), native(cells["0.95"])}
 }
 
 // report has the row of `oneway report --by=month`.

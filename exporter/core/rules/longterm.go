@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"slices"
 	"strings"
 
 	"oneway.example/exporter/core/metric"
@@ -159,20 +158,16 @@ from the sum, such as histogram_quantile(0.95, sum(sum_over_time(...{day_type="w
 		LongR, LongRMin, LongRBelow70, LongRBelow80)
 }
 
-// HoursByDate is the sum of long-term series by a label that the local date of each hour gives, and by further labels: by, or empty. hours selects
-// the series, and dates LongWeekday or LongMonth of their agents, whose value becomes the label; both have a range of an hour. It joins
-// each hour with its date, in steps of an hour of the range within: dates of more agents than hours need cost as much as their hours.
-func HoursByDate(label, by, hours, dates, within string) string {
-	of := []string{"job", "instance", "hour", "day_type", "zone"}
-	join, labels := strings.Join(of, ", "), label
+// HoursByDate is the sum of long-term series by a label that the local date of each hour gives, and by further labels: by, or empty. hour is the
+// expression of an hour, with the labels of the hour; dates selects LongWeekday or LongMonth of the agents, whose value becomes the label, with a
+// range of an hour. It joins each hour with its date, in steps of an hour of the range within: dates of more agents than hours need cost as much
+// as their hours. It is the same at all steps of a subquery around it.
+func HoursByDate(label, by, hour, dates, within string) string {
+	const join = "job, instance, hour, day_type, zone"
+	labels := label
 	if by != "" {
 		labels += ", " + by
-		for one := range strings.SplitSeq(by, ", ") {
-			if !slices.Contains(of, one) {
-				of = append(of, one)
-			}
-		}
 	}
-	return "sum by (" + labels + ") (sum_over_time((sum by (" + strings.Join(of, ", ") + ") (sum_over_time(" + hours + ")) * on (" + join + ") group_left (" + label + ") " +
-		"count_values by (" + join + `) ("` + label + `", sum_over_time(` + dates + ")) ^ 0)[" + within + ":1h]))"
+	return "sum by (" + labels + ") (sum_over_time((" + hour + " * on (" + join + ") group_left (" + label + ") " +
+		"count_values by (" + join + `) ("` + label + `", sum_over_time(` + dates + ")) ^ 0)[" + within + ":1h] @ end()))"
 }

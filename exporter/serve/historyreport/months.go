@@ -44,7 +44,7 @@ func (q *Query) distribution(name, matcher, agents, by string) string {
 		agent[l] = q.Labels[l]
 	}
 	length := ceilHour(q.To).Sub(ceilHour(q.From)) - time.Second // Prometheus 2 has both ends of a range
-	return rules.HoursByDate(monthLabel, pathLabelsOfHours+by, selector(name, matcher, q.Labels)+within, selector(rules.LongMonth.Name, agents, agent)+within,
+	return rules.HoursByDate(monthLabel, pathLabelsOfHours+by, "sum_over_time("+selector(name, matcher, q.Labels)+within+")", selector(rules.LongMonth.Name, agents, agent)+within,
 		strconv.Itoa(int(length.Seconds()))+"s")
 }
 

@@ -103,7 +103,8 @@ func (a *Agent) Day(day time.Time) error {
 
 // hour simulates a local hour, in parts in which the agent runs or does not.
 func (a *Agent) hour(begin time.Time, named bool) error {
-	end, measured := begin.Add(time.Hour), 0
+	end := begin.Add(time.Hour)
+	var measured [60]bool // by minute: a minute in which the agent ran in part is measured
 	for at := begin; at.Before(end); {
 		until, running := a.change(at, end)
 		if !running {
@@ -113,7 +114,10 @@ func (a *Agent) hour(begin time.Time, named bool) error {
 		if err := a.run(at, until, end, named); err != nil {
 			return err
 		}
-		if measured += int(until.Sub(at).Minutes()); until.Before(end) { // it stops
+		for minute := int(at.Sub(begin).Minutes()); begin.Add(time.Duration(minute) * time.Minute).Before(until); minute++ {
+			measured[minute] = true
+		}
+		if until.Before(end) { // it stops
 			if err := a.endWindow(until); err != nil {
 				return err
 			}
@@ -125,13 +129,18 @@ func (a *Agent) hour(begin time.Time, named bool) error {
 	}
 	up := map[string]int{}
 	for _, p := range a.paths {
-		for _, replied := range p.minutes {
-			if replied {
-				up[p.of.Name]++
-			}
+		up[p.of.Name] = count(p.minutes)
+	}
+	return a.watcher.Minutes(end, count(measured), up)
+}
+
+func count(minutes [60]bool) (n int) {
+	for _, one := range minutes {
+		if one {
+			n++
 		}
 	}
-	return a.watcher.Minutes(end, measured, up)
+	return n
 }
 
 // change is until when the agent runs, or does not, from a time on; at most until end.
