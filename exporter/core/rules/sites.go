@@ -15,9 +15,15 @@ const sitePathsBadSince = "oneway:site_paths:bad_since"
 // site is the label of paths with the site of the host at their other end.
 const site = "site"
 
+// pathSites has one series of each path with a site. A look back over minutes would have two where the site was changed, and no path of any site
+// could be joined.
+func pathSites() string {
+	return "topk by (job, instance, path) (1, " + unlessUnscraped(metric.PathLabels.Name+"{"+site+`!=""}`) + ")"
+}
+
 // ofSites joins paths with their sites.
 func ofSites(paths string) string {
-	return "(" + paths + ") * on (job, instance, path) group_left (" + site + ") max by (job, instance, path, " + site + ") (" + latest(metric.PathLabels.Name+"{"+site+`!=""}`) + ")"
+	return "(" + paths + ") * on (job, instance, path) group_left (" + site + ") " + pathSites()
 }
 
 // bad are the paths that are degraded or down, without planned work.
@@ -52,7 +58,7 @@ or on (site)
 group by (job, instance, path) (
   $labels
   and on (site) ($degraded)
-)`, names{"labels": latest(metric.PathLabels.Name + "{" + site + `!=""}`), "degraded": strings.ReplaceAll(siteDegraded(), "\n", "\n  ")}),
+)`, names{"labels": pathSites(), "degraded": strings.ReplaceAll(siteDegraded(), "\n", "\n  ")}),
 	}
 	SiteDegraded = Rule{
 		Name: "OnewaySiteDegraded",
