@@ -112,7 +112,8 @@ func halepovicValues() []published {
 		return kilobits(inRange(metric.TCPTwoWayThroughput, direction, `part=~"`+name+`"`))
 	}
 	all := []published{
-		{"Table 1", "hops of the path, down", "", 13, 16, inRange(metric.Hops, reverse)},
+		{"Table 1", "hops of the path, down", "", 16, 16, inRange(metric.Hops, reverse)},
+		{"Table 1", "hops of the path, up", "", 13, 14, inRange(metric.Hops, forward)},
 		{"Table 1", "mean round-trip time", "ms", 107.3, 125, meanRoundTrip()},
 		{"Table 1", "bottleneck, down, by pchar", "kb/s", 385, 497, kilobits(inRange(metric.PathCapacity, reverse))},
 		{"Figure 2", "throughput of UDP at most, down", "kb/s", 1500, 1500, kilobits("(" + inRange(metric.SweepMaximum, reverse) + " or " + inRange(metric.UDPThroughput, reverse) + ")")},
@@ -149,7 +150,8 @@ func halepovicValues() []published {
 	}...)
 }
 
-// ditgValues are from the D-ITG report, whose text has limits; forward is from the sender to the receiver.
+// ditgValues are from the D-ITG report, whose text has limits; forward is from the sender to the receiver. Its delays are round trips, as an upper
+// bound of the delay in one direction.
 func ditgValues() []published {
 	load := func(d *metric.Desc, rate string) string {
 		return inRange(d, forward, metric.PacketRateL+`="`+rate+`"`)
@@ -157,9 +159,9 @@ func ditgValues() []published {
 	const low, medium, high = "100", "1000", "10000"
 	received := func(direction string) string { return kilobits(inRange(metric.SizeSweepReceived, direction)) }
 	return []published{
-		{"Figure 10", "delay of 1500 bytes through an access point, low load, at most", "ms", 0, 500, millis(load(metric.SizeSweepDelay, low))},
-		{"Figure 11", "delay through an access point, medium load, at most", "ms", 0, 900, millis(load(metric.SizeSweepDelay, medium))},
-		{"Figure 12", "delay of 128 bytes through an access point, high load, at most", "ms", 0, 800, millis(load(metric.SizeSweepDelay, high))},
+		{"Figure 10", "round trip (here: one-way delay) of 1500 bytes through an access point, low load, at most", "ms", 0, 500, millis(load(metric.SizeSweepDelay, low))},
+		{"Figure 11", "round trip (here: one-way delay) through an access point, medium load, at most", "ms", 0, 900, millis(load(metric.SizeSweepDelay, medium))},
+		{"Figure 12", "round trip (here: one-way delay) of 128 bytes through an access point, high load, at most", "ms", 0, 800, millis(load(metric.SizeSweepDelay, high))},
 		{"Figure 13", "jitter, low load, at most", "ms", 0, 4, millis(load(metric.SizeSweepIPDV, low))},
 		{"Figure 14", "jitter, medium load, at most", "ms", 0, 8, millis(load(metric.SizeSweepIPDV, medium))},
 		{"Figure 15", "jitter, high load, at most", "ms", 0, 4, millis(load(metric.SizeSweepIPDV, high))},
