@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"oneway.example/exporter/estimate/orderstat"
 )
 
@@ -37,8 +39,9 @@ func (g *grid) draw(rng *rand.Rand, n int) []drawn {
 	return draws
 }
 
-// gross is the number of deviations beyond which a draw of a median is limited.
-const gross = 4
+// gross is the number of deviations beyond which a draw of a median is limited. They follow from the largest tenth of the draws: of a path with
+// two levels most draws have one of them, and what the others show is not gross.
+const gross, grossTail = 4, 0.9
 
 // tame limits the deviations of medians: with ten days, one gross value is the median of some draws, and would be most of the variance.
 func tame(draws []drawn, columns int) {
@@ -47,12 +50,21 @@ func tame(draws []drawn, columns int) {
 		for b, d := range draws {
 			one[b] = d.median[h]
 		}
-		if limit := gross * spread(one); limit > 0 {
+		if limit := gross * deviationOf(one); limit > 0 {
 			for _, d := range draws {
 				d.median[h] = min(max(d.median[h], -limit), limit)
 			}
 		}
 	}
+}
+
+// deviationOf is the deviation of a normal distribution with this quantile of absolute values.
+func deviationOf(values []float64) float64 {
+	absolute := make([]float64, len(values))
+	for i, v := range values {
+		absolute[i] = math.Abs(v)
+	}
+	return orderstat.Quantile(orderstat.Sorted(absolute), grossTail) / distuv.UnitNormal.Quantile((1+grossTail)/2)
 }
 
 // deviate fills one draw.

@@ -374,3 +374,35 @@ func TestNumberOfDaysIsRightWithinAFactor(t *testing.T) {
 	t.Log(report.String())
 	record(t, fmt.Sprintf("Number of days, seed %d", seed), report.String())
 }
+
+// twoLevels is a path that changes between two routes about four times a day, at any hour.
+func twoLevels(days int, rng *rand.Rand) []Sample {
+	all, longer := make([]Sample, 24*days), rng.IntN(2)
+	for h := range all {
+		if rng.Float64() < 1./6 {
+			longer = 1 - longer
+		}
+		all[h] = At(monday.Add(time.Duration(h)*time.Hour), 20+8*float64(longer)+0.3*rng.NormFloat64())
+	}
+	return all
+}
+
+// A few days of a path with two levels show no hours: most draws of days have the same medians, and the other ones are no gross values.
+func TestTwoLevelsShowNoHoursOfTheDay(t *testing.T) {
+	seed, n := testseed.Of(t), *histories
+	var report strings.Builder
+	for _, days := range []int{4, 5, 7, 10} {
+		wrong := 0
+		for i := range n {
+			s := twoLevels(days, rand.New(rand.NewPCG(seed, uint64(6e6+i))))
+			if v, ok := HoursOfDay(s, Options{Draws: drawsOf(n)}); ok && v.Verdict.Outcome == Differs {
+				wrong++
+			}
+		}
+		fmt.Fprintf(&report, "%d days: hours of the day differ in %d of %d\n", days, wrong, n)
+		if float64(wrong) > (0.05+tolerance(0.05, n))*float64(n) {
+			t.Errorf("%d days: the verdict differs in %d of %d histories without an effect", days, wrong, n)
+		}
+	}
+	record(t, fmt.Sprintf("Two levels that change at any hour, seed %d", seed), report.String())
+}
