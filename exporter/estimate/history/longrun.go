@@ -64,23 +64,37 @@ func (m *neighbors) rho(series, parameters int) float64 {
 	if m.pairs == 0 || m.squares == 0 {
 		return expected
 	}
-	r := m.products / float64(m.pairs) / (m.squares / float64(m.days))
-	p := float64(parameters)
-	n := float64(m.days) / float64(series)
-	r += (p + (2+p)*max(r, 0)) / n
-	r = (r*float64(m.pairs) + expected*expectedPairs) / (float64(m.pairs) + expectedPairs)
+	r := (m.observed(series, parameters)*float64(m.pairs) + expected*expectedPairs) / (float64(m.pairs) + expectedPairs)
 	return min(max(r, 0), mostCorrelated)
 }
 
+// observed is rho by the days alone, without its bias; there are pairs.
+func (m *neighbors) observed(series, parameters int) float64 {
+	r := m.products / float64(m.pairs) / (m.squares / float64(m.days))
+	p := float64(parameters)
+	return r + (p+(2+p)*max(r, 0))*float64(series)/float64(m.days)
+}
+
 // caution is the number of standard deviations that are added to the correlation of the days of one series, as far as it comes from data: an
-// interval loses more by a correlation that is estimated too low than by one that is too high.
-const caution = 0.5
+// interval loses more by a correlation that is estimated too low than by one that is too high. A slope has twice as many: its variance
+// has the correlation of all days between the first one and the last one.
+const caution, slopeCaution = 0.5, 1.0
 
 // cautious is rho of one series, with caution.
-func (m *neighbors) cautious(parameters int) float64 {
-	rho := m.rho(1, parameters)
+func (m *neighbors) cautious() float64 { return m.careful(m.rho(1, 1), caution) }
+
+// cautiousOfSlope is the same of a series without its slope. What is expected does not make it less than the days show.
+func (m *neighbors) cautiousOfSlope() float64 {
+	rho := m.rho(1, 2)
+	if m.pairs > 0 && m.squares > 0 {
+		rho = min(max(rho, m.observed(1, 2)), mostCorrelated)
+	}
+	return m.careful(rho, slopeCaution)
+}
+
+func (m *neighbors) careful(rho, deviations float64) float64 {
 	pairs := float64(max(1, m.pairs))
-	return min(mostCorrelated, rho+caution*pairs/(pairs+expectedPairs)*math.Sqrt((1-rho*rho)/pairs))
+	return min(mostCorrelated, rho+deviations*pairs/(pairs+expectedPairs)*math.Sqrt((1-rho*rho)/pairs))
 }
 
 // inflation is the factor by which correlation between days increases the variance of the weighted sum; at least 1.
@@ -114,7 +128,7 @@ func longRun(s dayScores) (variance, df float64) {
 		return math.Inf(1), 1
 	}
 	n := float64(m.days)
-	factor := max(inflation(s.day, evenly, m.cautious(1)), bartlett(s))
+	factor := max(inflation(s.day, evenly, m.cautious()), bartlett(s))
 	factor = min(factor, n/2)
 	return m.squares * n / (n - factor) * factor, max(1, n/factor-1)
 }

@@ -406,3 +406,26 @@ func TestTwoLevelsShowNoHoursOfTheDay(t *testing.T) {
 	}
 	record(t, fmt.Sprintf("Two levels that change at any hour, seed %d", seed), report.String())
 }
+
+// The interval of a trend contains the truth where neighboring days have a correlation of up to 0.8.
+func TestTrendOfCorrelatedDays(t *testing.T) {
+	seed, n := testseed.Of(t), *histories
+	var report strings.Builder
+	for _, days := range []int{28, 90, 180} {
+		for _, rho := range []float64{0.6, 0.8} {
+			m := generator{days: days, level: 20, hourSD: 0.03, hourRho: 0.5, daySD: 0.06, dayRho: rho, each: 4 * time.Hour}
+			right := 0
+			for i := range n {
+				if v, ok := TrendOf(m.samples(rand.New(rand.NewPCG(seed, uint64(7e6+i)))), Options{}); ok && v.Slope.Low <= 0 && v.Slope.High >= 0 {
+					right++
+				}
+			}
+			share := float64(right) / float64(n)
+			fmt.Fprintf(&report, "%d days, correlation %.1f: contains %.3f\n", days, rho, share)
+			if share < 0.935-tolerance(0.95, n) {
+				t.Errorf("%d days, correlation %.1f: %.3f of the intervals contain the truth, want 0.935", days, rho, share)
+			}
+		}
+	}
+	record(t, fmt.Sprintf("Trend of correlated days, seed %d", seed), report.String())
+}

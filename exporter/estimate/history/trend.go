@@ -113,7 +113,7 @@ func trendHalf(days []daily, slope float64) (half, df float64) {
 	var m neighbors
 	m.add(s)
 	linear := func(i int) float64 { return float64(days[i].day) - mean }
-	factor := max(inflation(number, linear, m.cautious(2)), bartlett(s))
+	factor := max(inflation(number, linear, m.cautiousOfSlope()), bartlett(s))
 	_, ties := midranks(valuesOf(days))
 	variance := (n*(n-1)*(2*n+5) - ties) / 18
 	factor = min(factor, n/3)
