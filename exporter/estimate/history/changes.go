@@ -53,7 +53,8 @@ func Changes(samples []Sample) []Change {
 // significant are the ends of the parts of the days, from 0 to their number. The residuals, whose correlation is the noise, are left by all
 // divisions that would be significant if days were independent: a step that is still in them looks like correlation.
 func significant(days []daily) []int {
-	ends, last := []int{0, len(days)}, threshold(len(days))
+	clear := clearSteps(days)
+	ends, last := slices.Sorted(slices.Values(append([]int{0, len(days)}, clear...))), threshold(len(days))
 	var found []int
 	var strengths []float64
 	for len(found) < mostDivisions {
@@ -66,7 +67,7 @@ func significant(days []daily) []int {
 		slices.Sort(ends)
 	}
 	factor := math.Sqrt(residualInflation(days, ends))
-	ends = []int{0, len(days)}
+	ends = append([]int{0, len(days)}, clear...)
 	for i, at := range found {
 		if strengths[i] >= last*factor && len(ends) < MostChanges+2 {
 			ends = append(ends, at)
@@ -75,6 +76,62 @@ func significant(days []daily) []int {
 	slices.Sort(ends)
 	return ends
 }
+
+// clearMove is how many deviations of the moves between neighboring days a step has that no correlation of days explains.
+const clearMove = 8
+
+// clearSteps are the divisions at which the level moves by much more than anywhere else, the largest moves first. Rank sums do not know how large a
+// step is: of a path whose level also changes slowly they would show none, and one between two steps.
+func clearSteps(days []daily) (steps []int) {
+	middle := func(some []daily) float64 { return orderstat.Median(orderstat.Sorted(valuesOf(some))) }
+	moves := make([]float64, 0, len(days))
+	for at := fewestSegment; at+fewestSegment <= len(days); at++ {
+		moves = append(moves, middle(days[at:at+fewestSegment])-middle(days[at-fewestSegment:at]))
+	}
+	if len(moves) < fewestMoves {
+		return nil
+	}
+	least := clearMove * spread(moves)
+	for len(steps) < MostChanges {
+		largest := 0
+		for i, m := range moves {
+			if math.Abs(m) > math.Abs(moves[largest]) {
+				largest = i
+			}
+		}
+		if !(least > 0) || math.Abs(moves[largest]) <= least {
+			break
+		}
+		steps = append(steps, largest+fewestSegment)
+		for i := max(0, largest-fewestSegment+1); i < min(len(moves), largest+fewestSegment); i++ {
+			moves[i] = 0
+		}
+	}
+	ends := slices.Sorted(slices.Values(append([]int{0, len(days)}, steps...)))
+	return slices.DeleteFunc(steps, func(at int) bool {
+		i := slices.Index(ends, at)
+		return !lasts(days[ends[i-1]:at], days[at:ends[i+1]])
+	})
+}
+
+// lasts reports whether nine tenths of the days of both parts, which are five at least, are on their own side of the middle between the levels: a
+// path that alternates between two levels has large moves, too.
+func lasts(before, after []daily) bool {
+	x, y := orderstat.Median(orderstat.Sorted(valuesOf(before))), orderstat.Median(orderstat.Sorted(valuesOf(after)))
+	own := func(some []daily, level float64) bool {
+		n := 0
+		for _, d := range some {
+			if (d.value > (x+y)/2) == (level > (x+y)/2) {
+				n++
+			}
+		}
+		return len(some) >= 5 && float64(n) >= 0.9*float64(len(some))
+	}
+	return own(before, x) && own(after, y)
+}
+
+// fewestMoves is the least number of moves that have a deviation.
+const fewestMoves = 10
 
 // mostDivisions is the largest number of divisions that are tried.
 const mostDivisions = 20

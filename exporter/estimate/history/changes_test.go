@@ -84,6 +84,44 @@ func TestSeveralStepsAreAllFoundAndNoMoreThanFive(t *testing.T) {
 	}
 }
 
+// The slow change of a season makes days alike. Two routes in it, twelve days apart, are two steps at their own hours, not one between them.
+func TestStepsOfAPathThatChangesSlowly(t *testing.T) {
+	seed, n := testseed.Of(t), *histories
+	right := 0
+	for i := range n {
+		rng := rand.New(rand.NewPCG(seed, uint64(9e6+i)))
+		m := generator{days: 120, level: 100, hourSD: 0.004, hourRho: 0.5, daySD: 0.001, dayRho: 0.3}
+		first := 24*20 + rng.IntN(24*20)
+		s := m.samples(rng)
+		for j := range s {
+			hour := s[j].Time.Sub(monday).Hours()
+			s[j].Value += 2 * math.Sin(2*math.Pi*hour/24/365)
+			if hour >= float64(first) {
+				s[j].Value += 11
+			}
+			if hour >= float64(first+12*24) {
+				s[j].Value += 8
+			}
+		}
+
+		both := 0
+		for _, c := range Changes(s) {
+			at := c.Time.Sub(monday).Hours()
+			if math.Abs(at-float64(first)) <= 6 || math.Abs(at-float64(first+12*24)) <= 6 {
+				both++
+			}
+		}
+		if both == 2 {
+			right++
+		}
+	}
+	text := fmt.Sprintf("both found within 6 h in %d of %d\n", right, n)
+	record(t, fmt.Sprintf("Steps of 11 and 8 %% in a season, seed %d", seed), text)
+	if float64(right) < (0.95-tolerance(0.95, n))*float64(n) {
+		t.Error(text)
+	}
+}
+
 // A clock fault makes the bound wide: the step may be the clocks'.
 func TestStepWithinTheErrorBoundsIsMarked(t *testing.T) {
 	m := steady
