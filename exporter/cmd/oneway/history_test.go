@@ -47,6 +47,23 @@ func TestTrendsPrintsASentenceForEachResult(t *testing.T) {
 	}
 }
 
+// Recorded hours have the local time of their agent, whatever --timezone is.
+func TestTrendsSaysWhoseHoursTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		of   historyFlags
+		want string
+	}{
+		{historyFlags{measure: "delay"}, "hours in the local time of each agent, dates and times of changes of UTC"},
+		{historyFlags{measure: "delay", influx: "http://127.0.0.1:8086"}, "hours of UTC"},
+		{historyFlags{measure: "throughput", influx: "http://127.0.0.1:8086"}, "hours in the local time of each agent, dates and times of changes of UTC"},
+		{historyFlags{measure: "throughput", csv: "runs.csv"}, "hours of UTC"},
+	} {
+		if c.of.location = time.UTC; c.of.hoursOf() != c.want {
+			t.Errorf("%+v: %s, want %s", c.of, c.of.hoursOf(), c.want)
+		}
+	}
+}
+
 func TestCompareFindsTheDifference(t *testing.T) {
 	for _, f := range []compareFlags{{a: "access=umts", b: "access=wifi"}, {by: "access"}} {
 		f.historyFlags = historyOf(t)

@@ -160,6 +160,14 @@ func (f *historyFlags) options() historyreport.Options {
 	}
 }
 
+// hoursOf says which time zone the hours of the day have: recorded hours, and runs in InfluxDB, have the one of their agent.
+func (f *historyFlags) hoursOf() string {
+	if f.csv == "" && (f.influx == "" || f.measure == "throughput") {
+		return fmt.Sprintf("hours in the local time of each agent, dates and times of changes of %s", f.location)
+	}
+	return fmt.Sprintf("hours of %s", f.location)
+}
+
 // settings are the settings of the document.
 func (f *historyFlags) settings() document.Settings {
 	return document.Settings{

@@ -88,7 +88,7 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 			}
 		}
 	}
-	_, err = fmt.Fprintf(out, "\nIntervals of 95 %%; seed %d; hours of %s.\n", f.seed, f.location)
+	_, err = fmt.Fprintf(out, "\nIntervals of 95 %%; seed %d; %s.\n", f.seed, f.hoursOf())
 	return err
 }
 
