@@ -100,11 +100,12 @@ func stateTiles(b *boardBuilder) {
 	b.WithPanel(history)
 }
 
-// stateCounts are the numbers of paths in each state but the best one, the worst first.
+// stateCounts are the numbers of paths in each state but the best one, the worst first. They are 0, and not absent, where all paths are up: the
+// panel's text for no data says that there is no state.
 func stateCounts() (all []*prometheus.DataqueryBuilder) {
 	for i := len(pathstate.States()) - 1; i > 0; i-- {
 		s := pathstate.States()[i]
-		all = append(all, ranged(fmt.Sprintf(`sum(%s)`, agentsRec(rules.PathStateCount.Name, fmt.Sprintf(`state="%d"`, s))), s.String()))
+		all = append(all, ranged(fmt.Sprintf(`sum(%s) or 0 * sum(%s)`, agentsRec(rules.PathStateCount.Name, fmt.Sprintf(`state="%d"`, s)), agentsRec(rules.PathStateCount.Name)), s.String()))
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/pathstate"
+	"oneway.example/exporter/core/rules"
 )
 
 // overviewPanels are the panels of the page Overview by title.
@@ -95,5 +96,22 @@ func TestOverviewReadsNoHistoryOfPaths(t *testing.T) {
 	}
 	if queries < 30 {
 		t.Errorf("%d queries", queries)
+	}
+}
+
+// TestPathsByStateIsZeroWhereAllAreUp: without a value the panel says that no agent is scraped.
+func TestPathsByStateIsZeroWhereAllAreUp(t *testing.T) {
+	targets := overviewPanels(t)["Paths by state"].Targets
+	if len(targets) == 0 {
+		t.Fatal("no queries")
+	}
+	for _, target := range targets {
+		q, ok := target.(prometheus.Dataquery)
+		if !ok {
+			t.Fatalf("%T", target)
+		}
+		if !strings.HasSuffix(q.Expr, " or 0 * sum("+agentsRec(rules.PathStateCount.Name)+")") {
+			t.Errorf("absent where no path is in the state: %s", q.Expr)
+		}
 	}
 }
