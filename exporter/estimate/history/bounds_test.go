@@ -122,3 +122,26 @@ func TestWeekdayAndWeekendOfWPIShowNoDifference(t *testing.T) {
 		t.Errorf("%d of %d differ, mean %.1f, want about -19", differs, n, sum)
 	}
 }
+
+// Where all samples agree, the probability is exactly 1 or 0, whatever their number is, and its interval is unknown.
+func TestAllSamplesAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 14e6))
+	for days := 2; days < 60; days += 3 {
+		slow := generator{days: days, level: 20, hourSD: 0.01}.samples(rng)
+		fast := withBound(slow, 0, func(Sample) float64 { return -10 })
+		for _, c := range []struct {
+			name  string
+			moved int // days
+		}{{"pairs", 0}, {"other hours", 100}} {
+			for i := range fast {
+				fast[i].Time, fast[i].Day = fast[i].Time.AddDate(0, 0, c.moved), fast[i].Day+c.moved
+			}
+			if v, _ := Compare(fast, slow, Lower, Options{}); v.BetterA != (Estimate{1, 0, 1}) {
+				t.Errorf("%s of %d days, A is better: %+v", c.name, days, v.BetterA)
+			}
+			if v, _ := Compare(slow, fast, Lower, Options{}); v.BetterA != (Estimate{0, 0, 1}) {
+				t.Errorf("%s of %d days, B is better: %+v", c.name, days, v.BetterA)
+			}
+		}
+	}
+}

@@ -99,8 +99,9 @@ func (u unpaired) testAt(v float64) tested {
 	pa, pb := placements(a, orderstat.Sorted(b)), placements(b, orderstat.Sorted(a))
 	share := 0.0
 	for _, p := range pb { // the share of a below it
-		share += p / float64(len(pb))
+		share += p
 	}
+	share /= float64(len(pb)) // all or none is exactly 1 or 0
 	za, zb := map[int]float64{}, map[int]float64{}
 	for i, s := range u.a {
 		za[s.Day] += (1 - pa[i] - share) / float64(len(u.a))

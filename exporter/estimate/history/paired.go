@@ -72,10 +72,11 @@ func (p paired) signs() tested {
 		}
 		return 0
 	}
-	mean := 0.0
+	sum := 0.0 // of halves, exactly: all or none is 1 or 0
 	for i := range d {
-		mean += lower(i) / float64(len(d))
+		sum += lower(i)
 	}
+	mean := sum / float64(len(d))
 	return p.clustered(mean, func(i int) float64 { return lower(i) - mean })
 }
 
