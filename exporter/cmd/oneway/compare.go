@@ -143,7 +143,7 @@ func (f *compareFlags) byLabel(ctx context.Context, source historyreport.Source,
 		}
 	}
 	if len(pairs) == 0 {
-		return nil, fmt.Errorf("no two histories have different values of the label %q", f.by)
+		return nil, historyreport.NoPairs(all, f.by)
 	}
 	return pairs, nil
 }

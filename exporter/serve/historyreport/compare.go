@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/estimate/history"
 )
 
@@ -39,7 +41,7 @@ func Compare(pairs [][2]Side, m Measure, o Options) []Comparison {
 		}
 		if c, ok := history.Compare(pair[0].Samples, pair[1].Samples, m.Better, o.Options); ok {
 			d := comparisonOf(name, m, c)
-			d.Text += fmt.Sprintf("; A is better with a probability of %s, n = %d and %d on %d and %d days", ratioText(c.BetterA), c.A.Samples, c.B.Samples, c.A.Days, c.B.Days)
+			d.Text += fmt.Sprintf("; A is better %s, n = %d and %d on %d and %d days", betterText(c.BetterA), c.A.Samples, c.B.Samples, c.A.Days, c.B.Days)
 			if c.Pairs > 0 {
 				d.Text += fmt.Sprintf(", %d pairs of the same hour", c.Pairs)
 			}
@@ -52,6 +54,17 @@ func Compare(pairs [][2]Side, m Measure, o Options) []Comparison {
 		}
 	}
 	return all
+}
+
+// betterText says how often A is better. Where all samples agree, the interval is unknown: its limits are 0 and 1.
+func betterText(e history.Estimate) string {
+	switch e.Value {
+	case 0:
+		return "in no sample"
+	case 1:
+		return "in all samples"
+	}
+	return "with a probability of " + ratioText(e)
 }
 
 // ByLabel pairs each value of a label with each other one.
@@ -69,4 +82,37 @@ func ByLabel(all []Series, label string) (pairs [][2]Side) {
 		}
 	}
 	return pairs
+}
+
+// NoPairs is why ByLabel has no pair: the labels that have two values or more.
+func NoPairs(all []Series, label string) error {
+	values := map[string]map[string]bool{}
+	for _, s := range all {
+		for name, v := range s.Labels {
+			if values[name] == nil {
+				values[name] = map[string]bool{}
+			}
+			values[name][v] = true
+		}
+	}
+	var several []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(values[name]) > 1 && name != metric.Direction {
+			several = append(several, name)
+		}
+	}
+	switch {
+	case len(values[label]) == 1:
+		return fmt.Errorf("historyreport: all histories have the same value of the label %q; %s", label, severalText(several))
+	case len(values[label]) > 1: // of no direction both
+		return fmt.Errorf("historyreport: no two histories of one direction have different values of the label %q; %s", label, severalText(several))
+	}
+	return fmt.Errorf("historyreport: no history has the label %q; %s", label, severalText(several))
+}
+
+func severalText(names []string) string {
+	if len(names) == 0 {
+		return "no label has several values"
+	}
+	return "labels with several values are " + strings.Join(names, ", ")
 }

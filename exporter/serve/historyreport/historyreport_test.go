@@ -2,6 +2,7 @@ package historyreport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -32,6 +33,10 @@ func prometheus(t *testing.T) *promapi.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/series") {
 			fmt.Fprint(w, `{"status":"success","data":[{"__name__":"oneway_path_labels_info","path":"a","instance":"i","access":"umts"}]}`)
+			return
+		}
+		if strings.Contains(r.URL.Path, "/label/") {
+			fmt.Fprint(w, `{"status":"success","data":["a"]}`)
 			return
 		}
 		var end, length int64
@@ -88,7 +93,7 @@ func TestPrometheusHasEachHourOnceWithItsLabels(t *testing.T) {
 		t.Errorf("%d hours", len(seen))
 	}
 	q.Labels = map[string]string{"access": "wifi"}
-	if _, err := (Prometheus{prometheus(t)}).Read(t.Context(), q); err == nil || !strings.Contains(err.Error(), "has no oneway:long:delay_seconds:quantile1h with access=wifi from 2026-01-05") {
+	if _, err := (Prometheus{prometheus(t)}).Read(t.Context(), q); err == nil || !strings.Contains(err.Error(), `has access=wifi (there are umts) from 2026-01-05`) {
 		t.Error(err)
 	}
 	loss, err := Prometheus{prometheus(t)}.Read(t.Context(), query(t, "loss"))
@@ -259,6 +264,83 @@ func TestParseLabels(t *testing.T) {
 	for _, text := range []string{"", "access", "=a", "access="} {
 		if l, err := ParseLabels(text); err == nil {
 			t.Errorf("%q: %v", text, l)
+		}
+	}
+}
+
+// store replies with paths of recorded series, of scraped ones, and with labels of paths, and never with a sample.
+func store(t *testing.T, recorded, scraped, series string) Prometheus {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data := `{"resultType":"matrix","result":[]}`
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/series"):
+			data = "[" + series + "]"
+		case strings.Contains(r.URL.Path, "/label/") && strings.Contains(r.FormValue("match[]"), "long"):
+			data = "[" + recorded + "]"
+		case strings.Contains(r.URL.Path, "/label/"):
+			data = "[" + scraped + "]"
+		}
+		fmt.Fprintf(w, `{"status":"success","data":%s}`, data)
+	}))
+	t.Cleanup(s.Close)
+	return Prometheus{&promapi.Server{URL: s.URL}}
+}
+
+func TestWhyThereIsNoHistory(t *testing.T) {
+	const paths, infos = `"berlin","paris"`, `{"__name__":"oneway_path_labels_info","job":"oneway","instance":"i","path":"berlin","access":"umts"}`
+	for _, c := range []struct {
+		name, measure, recorded, scraped, series string
+		labels                                   map[string]string
+		want, not                                string
+	}{
+		{"a path with a mistake", "delay", paths, paths, infos, map[string]string{"path": "berlim"}, `has no path "berlim"; did you mean "berlin"?`, "rules"},
+		{"another path", "delay", paths, "", infos, map[string]string{"path": "x"}, `has no path "x"; there are berlin, paris`, "rules"},
+		{"no hour yet", "delay", `"paris"`, paths, infos, map[string]string{"path": "berlin"}, `of path "berlin": the recording rules write it once an hour`, "retention"},
+		{"no rules", "delay", "", paths, infos, nil, "are they loaded", "retention"},
+		{"no run", "throughput", "", paths, infos, map[string]string{"path": "berlin"}, "no run of the probe tcp completed", "retention"},
+		{"another time", "delay", paths, paths, infos, map[string]string{"path": "berlin"}, "but none from 2026-01-05 to 2026-02-14; the time may be before its retention", "rules"},
+		{"a label with a mistake", "delay", paths, paths, infos, map[string]string{"acess": "umts"}, `has the label "acess"; did you mean "access"?`, "rules"},
+		{"a value with a mistake", "delay", paths, paths, infos, map[string]string{"access": "utms"}, `has access=utms (did you mean "umts"?)`, "rules"},
+		{"a second store without the labels", "delay", paths, "", "", map[string]string{"access": "umts"}, "has no oneway_path_labels_info", "retention"},
+		{"an empty store", "delay", "", "", "", nil, "is the agent one of its targets", "retention"},
+	} {
+		q := query(t, c.measure)
+		q.Labels = c.labels
+		_, err := store(t, c.recorded, c.scraped, c.series).Read(t.Context(), q)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), c.not) {
+			t.Errorf("%s: %v; want %q, without %q", c.name, err, c.want, c.not)
+		}
+	}
+}
+
+func TestWhyThereAreNoPairs(t *testing.T) {
+	all := []Series{{Labels: map[string]string{"path": "a", "direction": "forward", "site": "x"}}, {Labels: map[string]string{"path": "b", "direction": "reverse", "site": "x"}}}
+	for label, want := range map[string]string{
+		"acess": `no history has the label "acess"; labels with several values are path`,
+		"site":  `all histories have the same value of the label "site"; labels with several values are path`,
+		"path":  `no two histories of one direction have different values of the label "path"`,
+	} {
+		if err := NoPairs(all, label); !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", label, err, want)
+		}
+	}
+	if err := NoPairs(all[:1], "x"); !strings.Contains(err.Error(), "no label has several values") {
+		t.Error(err)
+	}
+}
+
+// A request that Ctrl-C ends is no fault of the server.
+func TestAnInterruptionIsNoFaultOfTheServer(t *testing.T) {
+	end := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+	defer s.Close()
+	defer close(end)
+	for name, source := range map[string]Source{"Prometheus": Prometheus{&promapi.Server{URL: s.URL}}, "InfluxDB": InfluxDB{URL: s.URL}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("SIGINT")) })
+		if _, err := source.Read(ctx, query(t, "delay")); err == nil || !strings.HasSuffix(err.Error(), ": stopped by SIGINT") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

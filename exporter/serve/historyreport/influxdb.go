@@ -137,6 +137,9 @@ func (d InfluxDB) ask(ctx context.Context, text string) ([]influxRow, error) {
 	}
 	client := http.Client{Timeout: influxTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("it redirects") }}
 	reply, err := client.Do(request)
+	if err != nil && ctx.Err() != nil { // by Ctrl-C: no fault of the server
+		return nil, fmt.Errorf("historyreport: stopped by %w", context.Cause(ctx))
+	}
 	if err != nil {
 		if wrong, ok := errors.AsType[*url.Error](err); ok {
 			err = wrong.Err

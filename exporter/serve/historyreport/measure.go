@@ -34,6 +34,9 @@ type fields struct {
 // Share reports whether the quantity is a share of a whole, such as loss.
 func (m *Measure) Share() bool { return m.whole != "" }
 
+// runPoints has the runs of the probe tcp.
+const runPoints = "oneway_run_tcp"
+
 // Measures are all quantities.
 func Measures() []Measure {
 	delay := func(name, words, rank, field string) Measure {
@@ -59,7 +62,7 @@ func Measures() []Measure {
 		},
 		{
 			Name: "throughput", Words: "TCP throughput", Unit: unit.BytesPerSecond, Better: history.Higher, recorded: rules.LongLast(metric.TCPThroughput),
-			points: fields{measurement: "oneway_run_tcp", value: "tcp_throughput_bytes_per_second", function: "last"},
+			points: fields{measurement: runPoints, value: "tcp_throughput_bytes_per_second", function: "last"},
 		},
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/serve/promapi"
 )
 
@@ -49,10 +51,116 @@ func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
 	}
 	found := all.sorted()
 	if len(found) == 0 {
-		return nil, fmt.Errorf("historyreport: Prometheus at %s has no %s%s from %s to %s; are the recording rules loaded, and is its retention long enough (--storage.tsdb.retention.time)?",
-			c.Name(), q.Measure.recorded, selection(q.Labels), q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
+		return nil, q.missing(ctx, c, names)
 	}
 	return found, nil
+}
+
+// missing is why there is no history: it names the first thing that the server does not know.
+func (q *Query) missing(ctx context.Context, c *promapi.Client, names map[[2]string]map[string]string) error {
+	recorded, err := c.Values(ctx, metric.Path, q.Measure.recorded)
+	if err != nil {
+		return err
+	}
+	scraped, err := c.Values(ctx, metric.Path, metric.ProbeUp.Name)
+	if err != nil {
+		return err
+	}
+	known := slices.Compact(slices.Sorted(slices.Values(slices.Concat(recorded, scraped))))
+	path, of := q.Labels[metric.Path], ""
+	if path != "" {
+		of = fmt.Sprintf(" of path %q", path)
+	}
+	label := q.unknownLabel(names)
+	switch {
+	case len(known) == 0:
+		return fmt.Errorf("historyreport: Prometheus at %s has no path; is the agent one of its targets, and are the recording rules loaded?", c.Name())
+	case path != "" && !slices.Contains(known, path):
+		return fmt.Errorf("historyreport: Prometheus at %s has no path %q; %s", c.Name(), path, suggestion(path, known))
+	case label != "" && len(names) == 0:
+		return fmt.Errorf("historyreport: Prometheus at %s has no %s from %s, so that no label %q of a path is known; a second store needs this series, too", c.Name(), metric.PathLabels.Name, q.time(), label)
+	case label != "":
+		return fmt.Errorf("historyreport: no path in Prometheus at %s has the label %q; %s", c.Name(), label, suggestion(label, labelNames(names)))
+	case q.unknownValue(names) != "":
+		return fmt.Errorf("historyreport: no path in Prometheus at %s has %s from %s", c.Name(), q.unknownValue(names), q.time())
+	case path == "" && len(recorded) == 0 || path != "" && !slices.Contains(recorded, path):
+		return fmt.Errorf("historyreport: Prometheus at %s has no %s%s: %s", c.Name(), q.Measure.recorded, of, q.Measure.unrecorded())
+	}
+	others := maps.Clone(q.Labels)
+	delete(others, metric.Path)
+	return fmt.Errorf("historyreport: Prometheus at %s has %s%s, but none%s from %s; the time may be before its retention (--storage.tsdb.retention.time)",
+		c.Name(), q.Measure.recorded, of, selection(others), q.time())
+}
+
+// unrecorded is why a series of the measure is not recorded.
+func (m *Measure) unrecorded() string {
+	if m.points.measurement == runPoints {
+		return "no run of the probe tcp completed, or the recording rules are not loaded"
+	}
+	return "the recording rules write it once an hour; are they loaded, and does the path have it (profile, clocks)?"
+}
+
+// time is the time of the query, for a message.
+func (q *Query) time() string {
+	return q.From.Format(time.DateOnly) + " to " + q.To.Format(time.DateOnly)
+}
+
+// unknownLabel is a wanted label that no path has; empty: there is none.
+func (q *Query) unknownLabel(names map[[2]string]map[string]string) string {
+	known := append(labelNames(names), metric.Path, metric.Probe, metric.Direction, model.InstanceLabel, model.JobLabel)
+	for _, name := range slices.Sorted(maps.Keys(q.Labels)) {
+		if !slices.Contains(known, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// unknownValue is a wanted label of paths with a value that none has, and the values that paths have; empty: there is none.
+func (q *Query) unknownValue(names map[[2]string]map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(q.Labels)) {
+		if !slices.Contains(labelNames(names), name) {
+			continue
+		}
+		values := map[string]bool{}
+		for _, labels := range names {
+			values[labels[name]] = true
+		}
+		delete(values, "")
+		if wanted := q.Labels[name]; !values[wanted] {
+			return fmt.Sprintf("%s=%s (%s)", name, wanted, suggestion(wanted, slices.Sorted(maps.Keys(values))))
+		}
+	}
+	return ""
+}
+
+// labelNames are the names of the labels of paths.
+func labelNames(names map[[2]string]map[string]string) []string {
+	all := map[string]bool{}
+	for _, labels := range names {
+		for name := range labels {
+			if !slices.Contains([]string{metric.Path, model.InstanceLabel, model.JobLabel}, name) {
+				all[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// suggestion is the known name that is most similar, or the first ones.
+func suggestion(name string, known []string) string {
+	if similar := option.Suggestion(name, known); similar != "" {
+		return similar
+	}
+	if len(known) == 0 {
+		return "there are none"
+	}
+	const most = 10
+	more := ""
+	if len(known) > most {
+		more = " and " + unit.Counted(len(known)-most, "other", "others")
+	}
+	return "there are " + strings.Join(known[:min(most, len(known))], ", ") + more
 }
 
 func selection(labels map[string]string) string {

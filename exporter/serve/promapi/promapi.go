@@ -118,11 +118,17 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, data an
 		request.Header.Set("Authorization", c.server.Authorization)
 	}
 	reply, err := c.http.Do(request)
+	if err != nil && ctx.Err() != nil { // by Ctrl-C: no fault of the server
+		return fmt.Errorf("promapi: stopped by %w", context.Cause(ctx))
+	}
 	if err != nil {
 		return fmt.Errorf("promapi: cannot reach Prometheus at %s: %w; --prometheus.url sets its address", name, cause(err))
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(http.MaxBytesReader(nil, reply.Body, MaxReplyBytes))
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("promapi: stopped by %w", context.Cause(ctx))
+	}
 	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = fmt.Errorf("it is larger than %d MiB", long.Limit>>20)
 	}
