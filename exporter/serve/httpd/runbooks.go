@@ -19,7 +19,7 @@ var runbookSource string
 
 // placeholders are the words in commands that stand for a site's own.
 const placeholders = "AGENT is the label instance of the alert, PATH its label path, HOST its label host or the other end of the path, " +
-	"REMOTE-AGENT the agent there, PROMETHEUS host and port of the server."
+	"REMOTE-AGENT the agent there, PROMETHEUS host and port of the server, INFLUXDB the host of InfluxDB."
 
 // runbookPage is the data of the page of one alert, or of the list of all.
 type runbookPage struct {

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,5 +40,24 @@ func TestRunbooksAreServedToPeopleAndPrograms(t *testing.T) {
 		if w := get(t, h, http.MethodGet, path); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "/runbooks/") {
 			t.Errorf("%s: status %d %s, want 404 that names the list", path, w.Code, w.Body)
 		}
+	}
+}
+
+// Each word in capital letters that a command has in place of a name of the site is explained, on its page or below all pages.
+func TestPlaceholdersOfRunbooksAreExplained(t *testing.T) {
+	command, word := regexp.MustCompile(`(?m)^    .*$`), regexp.MustCompile(`(?://|=?"|=')([A-Z][A-Z-]{3,})\b`)
+	seen := 0
+	for _, name := range runbook.Names() {
+		text := runbook.Text(name)
+		for _, line := range command.FindAllString(text, -1) {
+			for _, m := range word.FindAllStringSubmatch(line, -1) {
+				if seen++; !strings.Contains(placeholders, m[1]+" ") && !strings.Contains(text, m[1]+" is ") {
+					t.Errorf("%s: %s is not explained", name, m[1])
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("%d placeholders", seen)
 	}
 }
