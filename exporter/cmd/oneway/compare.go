@@ -69,7 +69,9 @@ type compareDocument struct {
 }
 
 func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) error {
+	f.live = newReading(os.Stderr)
 	all, err := f.compare(ctx, now)
+	f.live.end()
 	if f.json.wanted() && f.location != nil {
 		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: outcomeOf(ctx, err), Comparisons: all}
 		if all == nil {

@@ -37,7 +37,7 @@ func TestTrendsPrintsASentenceForEachResult(t *testing.T) {
 	if err := f.run(t.Context(), &out, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"access=umts, delay p50: median 24.", "n = 672 on 28 days", "\n  time of day: explains ", ": equal within 10 %", "\n  trend: ", "\n  no change of the level is shown\n", "seed 1; hours of UTC."} {
+	for _, want := range []string{"access=umts, delay p50: median 24.", "n = 672 on 28 days", "\n  time of day: explains ", ": equal within 10 %", "\n  trend: ", "\n  no change of the level is shown\n", "seed 1; times and hours in UTC."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &out)
 		}
@@ -47,20 +47,28 @@ func TestTrendsPrintsASentenceForEachResult(t *testing.T) {
 	}
 }
 
-// Recorded hours have the local time of their agent, whatever --timezone is.
-func TestTrendsSaysWhoseHoursTheyAre(t *testing.T) {
+// The zone of this host has its name, and the hours of Prometheus are of the agents.
+func TestTrendsNameTheZones(t *testing.T) {
+	f := historyOf(t)
+	if f.zone = ""; f.zoneName() == "" || f.zoneName() == "Local" || f.zones() != "times and hours in "+f.zoneName() {
+		t.Errorf("%q, %q", f.zoneName(), f.zones())
+	}
+	f.csv, f.zone = "", "Asia/Seoul"
 	for _, c := range []struct {
-		of   historyFlags
-		want string
+		of    historyFlags
+		local bool
 	}{
-		{historyFlags{measure: "delay"}, "hours in the local time of each agent, dates and times of changes of UTC"},
-		{historyFlags{measure: "delay", influx: "http://127.0.0.1:8086"}, "hours of UTC"},
-		{historyFlags{measure: "throughput", influx: "http://127.0.0.1:8086"}, "hours in the local time of each agent, dates and times of changes of UTC"},
-		{historyFlags{measure: "throughput", csv: "runs.csv"}, "hours of UTC"},
+		{historyFlags{measure: "delay"}, true},
+		{historyFlags{measure: "delay", influx: "http://127.0.0.1:8086"}, false},
+		{historyFlags{measure: "throughput", influx: "http://127.0.0.1:8086"}, true},
+		{historyFlags{measure: "throughput", csv: "runs.csv"}, false},
 	} {
-		if c.of.location = time.UTC; c.of.hoursOf() != c.want {
-			t.Errorf("%+v: %s, want %s", c.of, c.of.hoursOf(), c.want)
+		if got := c.of.zones(); strings.Contains(got, "of each agent") != c.local {
+			t.Errorf("%+v: %s, want hours of the agent: %v", c.of, got, c.local)
 		}
+	}
+	if want := "times in Asia/Seoul; hours, kinds of days and months in the local time of each agent"; f.zones() != want || f.settings()["timezone"] != "Asia/Seoul" {
+		t.Errorf("%q, want %q", f.zones(), want)
 	}
 }
 

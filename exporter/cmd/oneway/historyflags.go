@@ -15,6 +15,7 @@ import (
 
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/keyfile"
+	"oneway.example/exporter/core/localzone"
 	"oneway.example/exporter/estimate/history"
 	"oneway.example/exporter/serve/historyreport"
 	"oneway.example/exporter/serve/slareport"
@@ -32,6 +33,7 @@ type historyFlags struct {
 	measured                       historyreport.Measure
 	begin, end                     time.Time
 	location                       *time.Location
+	live                           *reading // nil: no line
 }
 
 // defaultDays is the time before --to without --from.
@@ -150,7 +152,15 @@ func (f *historyFlags) points() (historyreport.Source, error) {
 }
 
 func (f *historyFlags) query(labels map[string]string) historyreport.Query {
-	return historyreport.Query{Measure: f.measured, Labels: labels, From: f.begin, To: f.end, Zone: f.location}
+	return historyreport.Query{Measure: f.measured, Labels: labels, From: f.begin, To: f.end, Zone: f.location, Progress: f.step("reading the store")}
+}
+
+// step is the state of a part of the work for the line of a terminal.
+func (f *historyFlags) step(phase string) func(done, all int) {
+	if f.live == nil {
+		return func(int, int) {}
+	}
+	return f.live.step(phase)
 }
 
 func (f *historyFlags) options() historyreport.Options {
@@ -160,18 +170,26 @@ func (f *historyFlags) options() historyreport.Options {
 	}
 }
 
-// hoursOf says which time zone the hours of the day have: recorded hours, and runs in InfluxDB, have the one of their agent.
-func (f *historyFlags) hoursOf() string {
-	if f.csv == "" && (f.influx == "" || f.measure == "throughput") {
-		return fmt.Sprintf("hours in the local time of each agent, dates and times of changes of %s", f.location)
+// zoneName is the name of the zone of times in the text.
+func (f *historyFlags) zoneName() string {
+	if f.zone != "" {
+		return f.zone
 	}
-	return fmt.Sprintf("hours of %s", f.location)
+	return localzone.Host().ID()
+}
+
+// zones says which local time the hours of the day have: recorded hours, and runs in InfluxDB, have the one of their agent.
+func (f *historyFlags) zones() string {
+	if f.csv == "" && (f.influx == "" || f.measure == "throughput") {
+		return "times in " + f.zoneName() + "; hours, kinds of days and months in the local time of each agent"
+	}
+	return "times and hours in " + f.zoneName()
 }
 
 // settings are the settings of the document.
 func (f *historyFlags) settings() document.Settings {
 	return document.Settings{
-		"measure": f.measure, "from": f.begin.UTC(), "to": f.end.UTC(), "timezone": f.location.String(),
+		"measure": f.measure, "from": f.begin.UTC(), "to": f.end.UTC(), "timezone": f.zoneName(),
 		"margin_ratio": f.margin / 100, "loss_margin_ratio": f.loss / 100, "seed": f.seed, "draws": history.DefaultDraws,
 	}
 }

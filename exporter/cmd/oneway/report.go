@@ -81,7 +81,10 @@ func (f *reportFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 	if err != nil {
 		return err
 	}
+	live := newReading(os.Stderr)
+	o.Progress = live.step("reading Prometheus")
 	rows, err := slareport.Make(ctx, server, o, now)
+	live.end()
 	if unknown, ok := errors.AsType[*slareport.PathError](err); ok && len(unknown.Known) > 0 {
 		return f.suggest(unknown)
 	}

@@ -66,7 +66,9 @@ type trendsDocument struct {
 }
 
 func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) error {
+	f.live = newReading(os.Stderr)
 	all, names, err := f.analyze(ctx, now)
+	f.live.end()
 	if f.json.wanted() && f.location != nil {
 		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: outcomeOf(ctx, err), Histories: all}
 		if d.Settings["busy_hours"] = f.busy; all == nil {
@@ -88,7 +90,7 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 			}
 		}
 	}
-	_, err = fmt.Fprintf(out, "\nIntervals of 95 %%; seed %d; %s.\n", f.seed, f.hoursOf())
+	_, err = fmt.Fprintf(out, "\nIntervals of 95 %%; seed %d; %s. ?: the samples give no limit.\n", f.seed, f.zones())
 	return err
 }
 
@@ -131,7 +133,8 @@ func (f *trendsFlags) analyze(ctx context.Context, now time.Time) (all []history
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range found {
+	for i, s := range found {
+		f.step("analyzing histories")(i, len(found))
 		if ctx.Err() != nil {
 			return all, names, context.Cause(ctx)
 		}

@@ -58,7 +58,7 @@ func (f CSV) parse(in io.Reader, q Query) ([]Series, error) {
 			return nil, fmt.Errorf("historyreport: --csv: the file has no column %q; it has %s", name, joined(header))
 		}
 	}
-	all := collect{}
+	all, times := collect{}, span{}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -67,22 +67,39 @@ func (f CSV) parse(in io.Reader, q Query) ([]Series, error) {
 		if err != nil {
 			return nil, fmt.Errorf("historyreport: --csv: %w", err)
 		}
-		if err := f.row(header, row, q, all); err != nil {
+		if err := f.row(header, row, q, all, &times); err != nil {
 			line, _ := r.FieldPos(0)
 			return nil, fmt.Errorf("historyreport: --csv: line %d: %w", line, err)
 		}
 	}
 	found := all.sorted()
-	if len(found) == 0 {
-		return nil, fmt.Errorf("historyreport: --csv: the file has no row%s in the time", selection(q.Labels))
+	switch {
+	case len(found) > 0:
+	case times.first.IsZero():
+		return nil, fmt.Errorf("historyreport: --csv: the file has no value%s", selection(q.Labels))
+	default:
+		return nil, fmt.Errorf("historyreport: --csv: no row%s is from %s; the rows are from %s to %s: set --from and --to", selection(q.Labels), q.time(),
+			times.first.In(q.Zone).Format(clockTime), times.last.In(q.Zone).Format(clockTime))
 	}
 	return found, nil
 }
 
 func joined(header []string) string { return strings.Join(header, ", ") }
 
+// span has the times of the first and the last row that the labels select; zero: no row.
+type span struct{ first, last time.Time }
+
+func (s *span) add(t time.Time) {
+	if s.first.IsZero() || t.Before(s.first) {
+		s.first = t
+	}
+	if t.After(s.last) {
+		s.last = t
+	}
+}
+
 // row adds a row; an empty value is unknown.
-func (f CSV) row(header, row []string, q Query, all collect) error {
+func (f CSV) row(header, row []string, q Query, all collect, times *span) error {
 	labels := map[string]string{}
 	var s history.Sample
 	var hour, kind, value, bound string
@@ -110,7 +127,11 @@ func (f CSV) row(header, row []string, q Query, all collect) error {
 			}
 		}
 	}
-	if value == "" || at.Before(q.From) || !at.Before(q.To) || !fits(labels, q.Labels) {
+	if value == "" || !fits(labels, q.Labels) {
+		return nil
+	}
+	times.add(at)
+	if at.Before(q.From) || !at.Before(q.To) {
 		return nil
 	}
 	v, err := strconv.ParseFloat(value, 64)

@@ -72,9 +72,14 @@ func prometheus(t *testing.T) *promapi.Server {
 
 func TestPrometheusHasEachHourOnceWithItsLabels(t *testing.T) {
 	q := query(t, "delay")
+	steps := [][2]int{}
+	q.Progress = func(done, all int) { steps = append(steps, [2]int{done, all}) }
 	all, err := Prometheus{prometheus(t)}.Read(t.Context(), q)
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
+	}
+	if len(steps) != 2 || steps[0] != [2]int{1, 2} || steps[1] != [2]int{2, 2} {
+		t.Errorf("progress %v", steps)
 	}
 	s := all[0]
 	if s.Name() != "a forward" || s.Labels["access"] != "umts" || s.Labels["hour"] != "" || len(s.Labels) != 4 {
@@ -161,7 +166,8 @@ func TestCSV(t *testing.T) {
 		"time,value\n2026-01-06,fast\n": `line 2: the value is "fast"`,
 		"time,value\n2026-01-06,1,2\n":  "wrong number of fields",
 		"time,value,error_bound\n1767589200,1,-2\n": "the error bound is",
-		"time,value\n": "no row",
+		"time,value\n": "the file has no value",
+		"time,value\n2025-01-06,1\n2025-03-06T07:00:00Z,1\n": "no row is from 2026-01-05 to 2026-02-14; the rows are from 2025-01-06 00:00 to 2025-03-06 07:00: set --from and --to",
 	} {
 		if _, err := read(CSV{}, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

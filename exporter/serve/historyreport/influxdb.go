@@ -49,6 +49,7 @@ func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
 				row.add(q, all)
 			}
 		}
+		q.advance(to)
 	}
 	found := all.sorted()
 	if len(found) == 0 {

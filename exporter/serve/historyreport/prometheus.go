@@ -45,6 +45,7 @@ func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
 		if err := p.part(ctx, c, q, from.Add(recorded), to.Add(recorded), names, all); err != nil {
 			return nil, err
 		}
+		q.advance(to)
 	}
 	if err := p.months(ctx, c, q, names, all); err != nil {
 		return nil, err

@@ -20,6 +20,16 @@ type Query struct {
 	From, To time.Time // without To
 	// Zone is of the hours of samples that have no zone of their own.
 	Zone *time.Location
+	// Progress takes the number of requests that are done, of all; nil: nobody wants it.
+	Progress func(done, all int)
+}
+
+// advance says how much of the time is read.
+func (q *Query) advance(to time.Time) {
+	if q.Progress != nil {
+		parts := func(d time.Duration) int { return int((d + chunk - 1) / chunk) }
+		q.Progress(parts(to.Sub(q.From)), parts(q.To.Sub(q.From)))
+	}
 }
 
 // Series is the history of a path in a direction.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -32,6 +33,8 @@ type Options struct {
 	WithLoadTests bool
 	// Interval is the length of an interval of availability: at least the scrape interval.
 	Interval time.Duration
+	// Progress takes the number of rows that are done, of all. It may be called by several goroutines. nil: nobody wants it.
+	Progress func(done, all int)
 }
 
 // Row has the figures of a period. A pointer is nil for an unknown value.
@@ -137,7 +140,14 @@ func (o *Options) rows(ctx context.Context, c *promapi.Client, sources []Source,
 			rows = append(rows, r)
 		}
 	}
-	return rows, inParallel(ctx, len(rows), func(ctx context.Context, i int) error { return rows[i].fill(ctx, c, *o) })
+	var done atomic.Int64
+	return rows, inParallel(ctx, len(rows), func(ctx context.Context, i int) error {
+		err := rows[i].fill(ctx, c, *o)
+		if n := int(done.Add(1)); o.Progress != nil {
+			o.Progress(n, len(rows))
+		}
+		return err
+	})
 }
 
 // inParallel calls do with 0 to n - 1, several at a time; the first error ends all.
