@@ -76,7 +76,7 @@ func agentCommand(app *kingpin.Application) {
 	cmd.Flag("web.external-host", "Additional host name accepted in POST /-/reload; repeatable. The host's own name, IP addresses and localhost are always accepted.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	cmd.Flag("metrics.classic-histograms", "Classic buckets of histograms; a Prometheus that accepts native histograms needs none.").Default("true").BoolVar(&f.classic)
 	cmd.Flag("metrics.native-histograms", "Native buckets of histograms, for scrapes that accept them.").Default("true").BoolVar(&f.native)
-	cmd.Flag("test.socket", "UNIX socket for leases of links and quotas to this host's \"oneway test\"; empty: none. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("test.socket", "UNIX socket for this host's \"oneway test\" (leases of links, quotas) and \"oneway maintenance\"; empty: none. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("test.socket-group", "Group that may use this socket, besides root and the agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
 	cmd.Action(interruptible(func(ctx context.Context) error {

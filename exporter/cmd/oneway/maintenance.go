@@ -69,7 +69,7 @@ func maintenanceCommand(app *kingpin.Application) {
 		f := &maintenanceFlags{}
 		cmd := parent.Command(name, help)
 		flags(f, cmd)
-		cmd.Flag("agent-socket", "The agent's UNIX socket, as the agent was told. Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+		cmd.Flag("agent-socket", "The agent's UNIX socket (test.socket of \"oneway agent\"). Default: "+linklease.DefaultSocket+".").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 		cmd.Action(interruptible(func(ctx context.Context) error { return run(f, ctx, os.Stdout) }))
 	}
 	command("add", maintenanceAddHelp, (*maintenanceFlags).addFlags, (*maintenanceFlags).add)
@@ -159,8 +159,12 @@ func (f *maintenanceFlags) add(ctx context.Context, out io.Writer) error {
 	if !added.Stored {
 		stored = "The agent has no state_dir: the window ends with a restart.\n"
 	}
-	_, err = fmt.Fprintf(out, "Window %s: %s, %s (%s selected).\n%sEnd it by: oneway maintenance end %s\n",
-		added.ID, added.String(), added.Times(time.Local), numberOf(added.Selected, "path"), stored, added.ID)
+	socket := ""
+	if f.socket != linklease.DefaultSocket {
+		socket = "--agent-socket=" + f.socket + " "
+	}
+	_, err = fmt.Fprintf(out, "Window %s: %s, %s (%s selected).\n%sEnd it by: oneway maintenance end %s%s\n",
+		added.ID, added.String(), added.Times(time.Local), numberOf(added.Selected, "path"), stored, socket, added.ID)
 	return err
 }
 

@@ -74,7 +74,7 @@ func TestMaintenanceIsAddedListedAndEnded(t *testing.T) {
 		t.Errorf("without a window: %s", got)
 	}
 	got := run(&maintenanceFlags{length: 2 * time.Hour, window: maintenance.Window{Selection: maintenance.Selection{Paths: []string{"berlin-*"}}, Reason: "new router"}}, add)
-	if !strings.HasPrefix(got, "Window m1: path berlin-*, ") || !strings.Contains(got, "(2 paths selected)") || !strings.Contains(got, "no state_dir") || !strings.Contains(got, "oneway maintenance end m1") {
+	if !strings.HasPrefix(got, "Window m1: path berlin-*, ") || !strings.Contains(got, "(2 paths selected)") || !strings.Contains(got, "no state_dir") || !strings.Contains(got, "oneway maintenance end --agent-socket="+socket+" m1") {
 		t.Errorf("added: %s", got)
 	}
 	run(&maintenanceFlags{window: maintenance.Window{Selection: maintenance.Selection{All: true}, Weekly: []string{"sun 02:00-04:00"}, Reason: "updates"}}, add)
