@@ -64,7 +64,7 @@ func weekTable() *tablepanel.PanelBuilder {
 		"Hours of the week, $direction: p95 of the delay",
 		"95th percentile of the delays in each hour of each day of the week, from the sum of the histograms of these hours in the time range (native histograms only); the color is from the least to the largest cell.",
 		"s", noHours + ". Native histograms are needed",
-	}).Span(12).Height(22).MinWidth(60).
+	}).Span(12).Height(25).MinWidth(60).
 		Targets(targets(one(table("histogram_quantile(0.95, "+byDate(rules.LongWeekday, "weekday", "hour", rules.LongIncrease(metric.Delay), chosen)+")")))).
 		OverrideByFieldType("number", props{
 			prop("custom.cellOptions", map[string]any{"type": "color-background", "mode": "basic"}),
@@ -91,7 +91,7 @@ func hourByDate() *heatmap.PanelBuilder {
 		Description("95th percentile of the delays of each hour of the day (rows) and date (columns). A horizontal stripe is a busy hour, a vertical one a bad day, an edge a change. Days end at midnight UTC.").
 		NoValue(noHours).Datasource(datasource()).
 		Targets(targets(one(ranged(all.quantile("0.95", metric.Delay, "hour"), "{{hour}}")))).
-		Interval("1d").Span(12).Height(22).CellGap(0).
+		Interval("1d").Span(12).Height(25).CellGap(0).
 		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)).
 		CellValues(heatmap.NewCellValuesBuilder().Unit("s").Decimals(1)).
 		YAxis(heatmap.NewYAxisConfigBuilder().AxisPlacement(common.AxisPlacementLeft)).
