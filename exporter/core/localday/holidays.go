@@ -152,7 +152,9 @@ func (h *Holidays) iCalendar(lines []string, now time.Time) (int, error) {
 		case name == "END" && strings.EqualFold(value, "VEVENT"):
 			err, e = h.event(e, now), nil
 		case name == "DTSTART":
-			e.first, err = iCalendarDate(value)
+			if e.first, err = iCalendarDate(value); err == nil {
+				err = wholeDay(value)
+			}
 		case name == "DTEND":
 			e.end, err = iCalendarDate(value)
 		case name == "RRULE":
@@ -183,6 +185,14 @@ func iCalendarDate(value string) (time.Time, error) {
 		return day, fmt.Errorf("%.40q is no date; it must be like 20261225", value)
 	}
 	return day, nil
+}
+
+// wholeDay refuses an event that begins within a day, such as a meeting: it is no holiday, or its date is of another zone.
+func wholeDay(value string) error {
+	if _, clock, _ := strings.Cut(strings.TrimSuffix(strings.ToUpper(value), "Z"), "T"); strings.Trim(clock, "0") != "" {
+		return fmt.Errorf("the event begins within a day, at %.40q; a holiday must be whole days, such as DTSTART;VALUE=DATE:20261225", value)
+	}
+	return nil
 }
 
 // repeat reads a recurrence rule.

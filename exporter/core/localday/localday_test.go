@@ -118,6 +118,7 @@ func TestListsThatCannotBeUsed(t *testing.T) {
 		calendarEvents("SUMMARY:x"):        "has no DTSTART",
 		calendarEvents("DTSTART:2026"):     "is no date",
 		calendarEvents("DTSTART:20261126\nRRULE:FREQ=YEARLY;BYMONTH=11;BYDAY=4TH"): ":5: RRULE with BYDAY is not supported",
+		calendarEvents("DTSTART:20270115T090000Z"):                                 `:4: the event begins within a day, at "20270115T090000Z"`,
 		calendarEvents("DTSTART:20261126\nRRULE:FREQ=DAILY"):                       "FREQ=DAILY is not supported",
 		calendarEvents("DTSTART:20261126\nRRULE:FREQ=YEARLY;BYMONTH=12"):           "BYMONTH=12 is not supported",
 		calendarEvents("DTSTART:20261126\nRRULE:FREQ=YEARLY;COUNT=0"):              "COUNT of an RRULE",
