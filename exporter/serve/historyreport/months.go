@@ -87,6 +87,9 @@ func (p Prometheus) months(ctx context.Context, c *promapi.Client, q Query, name
 		"histogram_quantile(0.95, " + native + ") or histogram_quantile(0.95, " + classic("", ", le") + ")",
 	} {
 		values, err := c.At(ctx, query, ceilHour(q.To))
+		if err != nil && i == 0 && ctx.Err() == nil { // VictoriaMetrics refuses histogram_count, and has classic buckets alone
+			values, err = c.At(ctx, classic(`le="+Inf"`, ""), ceilHour(q.To))
+		}
 		if err != nil {
 			return err
 		}
