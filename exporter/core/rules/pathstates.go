@@ -24,11 +24,14 @@ and on (job, instance) $up == 0`, names{"state": metric.PathState.Name, "before"
 	}
 	PathSeverity = Rule{
 		Name: "oneway:path_state:severity",
-		Doc:  `What a list of the worst paths is ordered by, 0..4: the state, and within it the loss of round trips.`,
+		Doc: `What a list of the worst paths is ordered by, 0..4: the state, and within it the loss of round trips. A path under maintenance is below
+all others that are not up: planned work is nothing to look at first.`,
 		Expr: promql(`
+0.99 + ($now > 0) / 1000 and on (job, instance, path) $maintenance
+or
 $now + clamp_max($lost, 0.99)
 or
-$now`, names{"now": pathStateNow, "lost": unlessUnscraped(metric.RoundTripLossRatio.Name)}),
+$now`, names{"now": pathStateNow, "lost": unlessUnscraped(metric.RoundTripLossRatio.Name), "maintenance": MaintenanceNow.Name}),
 	}
 	PathStateCount = Rule{
 		Name: "oneway:path_state:count",
