@@ -29,6 +29,7 @@ import (
 	"oneway.example/exporter/agent/pathlabel"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/event"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/load/traffic"
@@ -142,13 +143,14 @@ func New(o Options) (*Agent, error) {
 	}
 	o.retry = retry{cmp.Or(o.retry.first, time.Second), cmp.Or(o.retry.most, time.Minute)}
 	o.reloadPause = cmp.Or(o.reloadPause, reloadPause)
-	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, clock: &leasedClock{}, shared: newShared(o.Sink, o.Log), helperGroup: helper.Delegated()}
+	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, clock: &leasedClock{}, helperGroup: helper.Delegated()}
+	a.shared = newShared(o.Sink, &a.recorder, o.Log)
 	var err error
 	if a.pacer, err = sched.NewPacer(); err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
 	a.incident = incident.New(incident.Options{
-		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, Tested: a.shared.tested.affected, Log: a.log.With("component", "incident"),
+		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, Tested: a.shared.tested.affected, Events: a.shared.events, Log: a.log.With("component", "incident"),
 	})
 	a.onDemand = ondemand.New(ondemand.Options{Sink: a.sink, Log: a.log.With("component", "on_demand")})
 	if a.inForce, err = a.plan(); err != nil {
@@ -194,6 +196,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { a.watchdog(watching) })
 	watchers.Go(func() { a.watchState(watching) })
+	watchers.Go(func() { watchSteps(watching, a.steps, a.shared.events) })
 	watchers.Go(func() { watchDescriptors(watching, a.log, openNull) })
 	a.notify("READY=1")
 	select {
@@ -229,6 +232,7 @@ func (a *Agent) begin(ctx context.Context) {
 	a.log.Info("Measuring", "version", version.Version, "config_file", a.options.ConfigFile, "paths", len(a.inForce.paths),
 		"probes", len(a.inForce.jobs), "watchers", len(a.inForce.watchers.watchers), "addresses", strings.Join(a.addresses(), ", "),
 		"time_zone", a.shared.local.Calendar().Name(time.Now()))
+	a.shared.events.OfAgent(event.Restarted, a.started, fmt.Sprintf("oneway %s, paths: %d", version.Version, len(a.inForce.paths)))
 }
 
 // addresses are all on which this program listens, by the configuration.
@@ -258,10 +262,12 @@ func (a *Agent) end() error {
 	a.mu.Unlock()
 	a.onDemand.Stop()
 	err := stopAll(nil, slices.Collect(maps.Values(a.running))...)
+	a.shared.events.End() // what ends with the agent is no event
 	a.calibrated(nil)
 	a.incident.SetPaths(nil)
 	a.shared.tested.put(&plan{})
 	a.shared.states.put(&plan{})
+	a.shared.routes.put(&plan{})
 	a.shared.work.put(&plan{})
 	a.labels.Publish(a.sink, nil)
 	return err
@@ -309,9 +315,11 @@ func (a *Agent) apply(p *plan) (kept int) {
 		t.adopt(later)
 	}
 	a.calibrated(p.calibration)
+	a.shared.events.SetPaths(p.has)
 	a.incident.SetPaths(incidentPaths(p))
 	a.shared.tested.put(p)
 	a.shared.states.put(p)
+	a.shared.routes.put(p)
 	a.shared.work.put(p)
 	a.labels.Publish(a.sink, p.labels())
 	a.pathTags.Set(p.labelTags())
@@ -402,11 +410,13 @@ func (a *Agent) reload() error {
 		a.reloadErr = err
 		a.mu.Unlock()
 		a.setGauge(metric.ConfigReloadSuccess, 0)
+		a.shared.events.OfAgent(event.ReloadFailed, time.Now(), err.Error())
 		a.log.Error("Configuration not reloaded, the previous one is still used", "err", err)
 		return err
 	}
 	kept := a.apply(p)
 	a.warn(p)
+	a.shared.events.OfAgent(event.Reloaded, time.Now(), fmt.Sprintf("paths: %d, probes: %d, unchanged probes: %d", len(p.paths), len(p.jobs), kept))
 	a.log.Info("Configuration reloaded", "paths", len(p.paths), "probes", len(p.jobs), "probes_kept", kept)
 	return nil
 }

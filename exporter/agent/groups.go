@@ -15,10 +15,10 @@ func (t *Types) MetricGroups() []metric.Group {
 	)...)
 }
 
-// Tables lists the schemas of all tables of raw samples: the packets of incidents, and what the types declare.
+// Tables lists the schemas of all tables of raw samples: the packets of incidents, events, and what the types declare.
 func (t *Types) Tables() []*record.Schema {
 	return slices.Concat(
-		[]*record.Schema{record.IncidentPackets},
+		[]*record.Schema{record.IncidentPackets, record.Events},
 		record.Declared(t.Probes), record.Declared(t.Watchers), record.Declared(t.Outputs), record.Declared(t.Clocks), record.Declared(t.Traffic),
 	)
 }

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/eventlog"
 	"oneway.example/exporter/agent/incident"
 	"oneway.example/exporter/agent/maintenance"
 	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/link"
 	"oneway.example/exporter/probe/quota"
@@ -118,8 +120,10 @@ type shared struct {
 	sink    metric.Sink
 	quota   *quota.Store // of the links
 	links   *link.Table
+	events  *eventlog.Log
 	tested  *testedPaths
 	states  *pathStates
+	routes  *routes
 	work    *plannedWork
 	reports *report.Store
 	local   *localday.Clock
@@ -130,12 +134,13 @@ type shared struct {
 }
 
 // newShared opens no file; put does.
-func newShared(sink metric.Sink, log *slog.Logger) *shared {
+func newShared(sink metric.Sink, to *record.Recorder, log *slog.Logger) *shared {
 	local := &localday.Clock{}
 	store := quota.New(quota.Options{Log: log.With("component", "links"), Now: local.Now})
-	links := link.NewTable(store)
+	links, events := link.NewTable(store), eventlog.New(sink, to)
 	return &shared{
-		log: log, sink: sink, quota: store, links: links, tested: newTestedPaths(links, sink), states: newPathStates(sink), work: newPlannedWork(sink, local.Now, log.With("component", "maintenance")), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
+		log: log, sink: sink, quota: store, links: links, events: events, tested: newTestedPaths(links, sink, events), states: newPathStates(sink, events), routes: newRoutes(events),
+		work: newPlannedWork(sink, events, local.Now, log.With("component", "maintenance")), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
 	}
 }
 
@@ -213,6 +218,7 @@ func (s *shared) Run(ctx context.Context) error {
 			s.publish()
 			s.tested.publish()
 			s.states.publish(s.tested.affected())
+			s.routes.publish()
 			s.work.publish()
 		case <-saving.C:
 			s.quota.Keep()

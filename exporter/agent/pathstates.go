@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/agent/eventlog"
+	"oneway.example/exporter/core/event"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/pathstate"
 	"oneway.example/exporter/probe"
@@ -11,8 +13,9 @@ import (
 
 // pathStates are the states of the paths by their light probes: the one decision for the series, the status and the page.
 type pathStates struct {
-	sink  metric.Sink
-	since time.Time
+	sink   metric.Sink
+	events *eventlog.Log
+	since  time.Time
 
 	mu  sync.Mutex // guards the fields below
 	all map[*task]*pathState
@@ -22,10 +25,12 @@ type pathStates struct {
 type pathState struct {
 	judge         pathstate.Judge
 	state, reason metric.Series
+	// bad: it is, or was last, degraded or down, and not up since.
+	bad bool
 }
 
-func newPathStates(sink metric.Sink) *pathStates {
-	return &pathStates{sink: sink, since: time.Now(), all: map[*task]*pathState{}}
+func newPathStates(sink metric.Sink, events *eventlog.Log) *pathStates {
+	return &pathStates{sink: sink, events: events, since: time.Now(), all: map[*task]*pathState{}}
 }
 
 // put puts the light probes of a plan in force. Those that continue keep their states.
@@ -62,7 +67,11 @@ func (s *pathStates) publish(tested map[string]time.Time) {
 	for t, one := range s.all {
 		f := t.facts()
 		_, under := tested[t.target.Path]
+		before := one.judge.Reason()
 		one.judge.Decide(now, &f, under)
+		if kind := one.changed(before); kind != "" {
+			s.events.OfPath(kind, t.target.Path, time.Now(), one.judge.Reason().Sentence())
+		}
 	}
 	s.sink.Update(func() {
 		for _, one := range s.all {
@@ -75,6 +84,26 @@ func (p *pathState) publish() {
 	why := p.judge.Reason()
 	p.state.Set(float64(why.State()))
 	p.reason.Set(float64(why))
+}
+
+// changed is the event of a change of the reason; empty: there is none. What is found when a path begins is no event: it may have been so before.
+func (p *pathState) changed(before pathstate.Reason) event.Kind {
+	was, now := before.State(), p.judge.Reason().State()
+	if was == now && before != pathstate.NoData {
+		return ""
+	}
+	recovered := p.bad && now == pathstate.Up
+	p.bad = now >= pathstate.Degraded || p.bad && !recovered
+	switch {
+	case recovered:
+		return event.Recovered
+	case was == now || before == pathstate.NoData:
+	case now == pathstate.Down:
+		return event.Down
+	case now == pathstate.Degraded:
+		return event.Degraded
+	}
+	return ""
 }
 
 // facts are what the task's probe has measured.

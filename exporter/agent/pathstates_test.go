@@ -106,7 +106,7 @@ func TestProbeThatFailsHasAState(t *testing.T) {
 // TestStatesContinueOverAReload, and a load test is known by the path.
 func TestStatesContinueOverAReload(t *testing.T) {
 	sink := &metrictest.Sink{}
-	s, light := newPathStates(sink), &known{}
+	s, light := newPathStates(sink, nil), &known{}
 	j := jobOf(probe.Target{Path: "a", Probe: "stamp"}, light)
 	j.unit = &unit{}
 	s.put(&plan{jobs: []job{j}})

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"log/slog"
+	"slices"
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/mesh"
@@ -58,6 +59,11 @@ func newPlan(c *config.Config, t Types) *plan {
 // sections are in the order of their dependencies.
 func (p *plan) sections() []section {
 	return []section{&p.shared, &p.clock, &p.watchers, &p.reflector, &p.loadServer, &p.outputs, &p.onDemand}
+}
+
+// has reports whether the plan has a path of this name.
+func (p *plan) has(path string) bool {
+	return slices.ContainsFunc(p.paths, func(one PathSummary) bool { return one.Name == path })
 }
 
 // job is one probe of one path.

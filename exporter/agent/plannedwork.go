@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/eventlog"
 	"oneway.example/exporter/agent/maintenance"
+	"oneway.example/exporter/core/event"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/strictjson"
@@ -172,9 +174,10 @@ func (a *Agent) maintained() map[string]maintenance.Path {
 
 // plannedWork publishes which paths are under maintenance: the one decision for series, status and page.
 type plannedWork struct {
-	book *maintenance.Book
-	sink metric.Sink
-	log  *slog.Logger
+	book   *maintenance.Book
+	sink   metric.Sink
+	events *eventlog.Log
+	log    *slog.Logger
 
 	mu   sync.Mutex // guards the fields below
 	plan *plan      // its paths are read only while a window is open; nil: nothing is published
@@ -188,8 +191,8 @@ type openWork struct {
 	series metric.Series
 }
 
-func newPlannedWork(sink metric.Sink, now func() time.Time, log *slog.Logger) *plannedWork {
-	return &plannedWork{book: maintenance.New(maintenance.Options{Now: now, Log: log}), sink: sink, log: log, open: map[string]*openWork{}}
+func newPlannedWork(sink metric.Sink, events *eventlog.Log, now func() time.Time, log *slog.Logger) *plannedWork {
+	return &plannedWork{book: maintenance.New(maintenance.Options{Now: now, Log: log}), sink: sink, events: events, log: log, open: map[string]*openWork{}}
 }
 
 // put puts the paths of a plan in force. The series of those that remain continue. A plan without tasks ends all series.
@@ -238,6 +241,7 @@ func (w *plannedWork) set(found map[string]*maintenance.State) {
 			if one == nil {
 				one = &openWork{series: w.series(name)}
 				w.open[name] = one
+				w.event(event.MaintenanceBegun, name, fmt.Sprintf("%s, until %s", s.Reason, s.Until.UTC().Format(time.RFC3339)))
 				w.log.Info("Maintenance begins", "path", shownPath(name), "until", s.Until, "reason", s.Reason)
 			}
 			one.state = *s
@@ -247,10 +251,20 @@ func (w *plannedWork) set(found map[string]*maintenance.State) {
 			if found[name] == nil {
 				one.series.Close()
 				delete(w.open, name)
+				w.event(event.MaintenanceEnded, name, one.state.Reason)
 				w.log.Info("Maintenance ends", "path", shownPath(name), "reason", one.state.Reason)
 			}
 		}
 	})
+}
+
+// event publishes an event of a path; an empty one is the agent.
+func (w *plannedWork) event(kind event.Kind, path, text string) {
+	if path == "" {
+		w.events.OfAgent(kind, time.Now(), text)
+		return
+	}
+	w.events.OfPath(kind, path, time.Now(), text)
 }
 
 func (w *plannedWork) series(name string) metric.Series {

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/agent/eventlog"
+	"oneway.example/exporter/core/event"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/link"
@@ -14,8 +16,9 @@ import (
 // path over a link that it fills: the link that it holds, and the configured links of its own path. A session of the
 // load server is a test of the paths to its client. A path with no known link has one with its name.
 type testedPaths struct {
-	table *link.Table
-	sink  metric.Sink
+	table  *link.Table
+	sink   metric.Sink
+	events *eventlog.Log
 
 	mu     sync.Mutex // guards the fields below
 	jobs   []job
@@ -36,8 +39,11 @@ type tested struct {
 	series metric.Series
 }
 
-func newTestedPaths(table *link.Table, sink metric.Sink) *testedPaths {
-	return &testedPaths{table: table, sink: sink, tested: map[string]*tested{}}
+// betweenTests is the time without a test after which another one is an event.
+const betweenTests = 10 * time.Second
+
+func newTestedPaths(table *link.Table, sink metric.Sink, events *eventlog.Log) *testedPaths {
+	return &testedPaths{table: table, sink: sink, events: events, tested: map[string]*tested{}}
 }
 
 // put puts the paths of a plan in force. The series of remaining paths continue.
@@ -77,6 +83,11 @@ func (t *testedPaths) publish() {
 	affected := t.find()
 	if len(affected) == 0 {
 		return
+	}
+	for path, at := range affected {
+		if one := t.tested[path]; one == nil || at.Sub(one.at) > betweenTests {
+			t.events.OfPath(event.LoadTest, path, at, "A load test fills a link of the path.")
+		}
 	}
 	t.sink.Update(func() {
 		for path, at := range affected {

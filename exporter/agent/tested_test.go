@@ -63,7 +63,7 @@ func TestLoadTestAffectsThePathsOverItsLinks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := link.NewTable(nil)
-			paths := newTestedPaths(table, metric.Discard{})
+			paths := newTestedPaths(table, metric.Discard{}, nil)
 			paths.put(sharedLinks())
 			table.Fill(c.use)
 			if got := slices.Sorted(maps.Keys(paths.affected())); !slices.Equal(got, c.want) {
@@ -77,7 +77,7 @@ func TestLoadTestAffectsThePathsOverItsLinks(t *testing.T) {
 func TestTimesOfTestsAndLinksContinueOverAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table, sink := link.NewTable(nil), &metrictest.Sink{}
-		paths := newTestedPaths(table, sink)
+		paths := newTestedPaths(table, sink, nil)
 		paths.put(sharedLinks())
 		table.Fill(link.Use{Link: "core", Path: terminal})() // between two calls of publish
 		ended := float64(time.Now().UnixNano()) / 1e9

@@ -84,7 +84,7 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 		return s.Connected && s.Fix == "3D" && s.Used != nil && *s.Used == 9 && s.Seen != nil && *s.Seen == 14 && !s.LastMessage.IsZero()
 	})
 	where := make([]record.Table, 1)
-	await.That(t, "its position is recorded", func() bool { n, _ := track.Take(where); return n == 1 })
+	await.That(t, "its position is recorded", func() bool { n, _ := track.Take(where); return n == 1 && where[0].Schema == record.Track })
 	if p := where[0].Rows[0]; record.OfReal(p[record.TrackLatitude]) != 37.387458333 || record.OfReal(p[record.TrackLongitude]) != -121.97236 ||
 		!math.IsNaN(record.OfReal(p[record.TrackSpeed])) || where[0].Begin.IsZero() {
 		t.Errorf("%+v", where[0])

@@ -67,6 +67,21 @@ type Measured struct {
 // agent then reports incidents of the path.
 type IncidentSource interface{ RecordsPackets() }
 
+// RouteSource is implemented by a light Prober that knows the number of routers on its path.
+type RouteSource interface {
+	// Hops are by sample.Direction.
+	Hops() [2]Hops
+}
+
+// Hops is the number of routers on the path of one direction, by the last packet.
+type Hops struct {
+	// Known: the number is known.
+	Known   bool
+	Routers uint8
+	// Changes are the packets with another number than the packet before them, of the session.
+	Changes uint64
+}
+
 // Valued is implemented by a Type of light probes whose Status has Values.
 type Valued interface {
 	// StatusValues is the zero value of their type, a struct, for the JSON schema of the status.

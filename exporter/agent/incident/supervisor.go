@@ -36,6 +36,14 @@
 // quantity makes no further report. It is back after a window near the baseline (delay: less than half of the
 // increase; loss: not distinguishable from it). After 30 minutes above it a new baseline begins.
 //
+// # Floors
+//
+// The floor of a path is its smallest round trip, which no clock changes. It has moved when the smallest round trip of each of three
+// blocks of 5 minutes is above, or below, the median of these of the hour before by more than 5 ms and a fifth of it. A block has at
+// least 10 packets, and no load test on a link of the path. After it, these three blocks are all that is known of the path.
+//
+// # Limits of reports
+//
 // A path makes at most one report in 10 minutes, whatever the quantity; all paths together make at most 20 at one
 // time, and one a minute after that. Reports of this kind take at most a part of the directory (report.IncidentShare).
 package incident
@@ -53,10 +61,13 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"oneway.example/exporter/agent/eventlog"
+	"oneway.example/exporter/core/event"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/record"
+	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
 )
 
@@ -107,13 +118,15 @@ type Path struct {
 	Path, Probe, Peer string
 }
 
-// Options of a Supervisor; all are required.
+// Options of a Supervisor; all but Events are required.
 type Options struct {
 	Recorder *record.Recorder
 	Reports  *report.Store
 	Sink     metric.Sink
 	// Tested returns the paths that load tests of the last seconds affect, and when each was last affected.
 	Tested func() map[string]time.Time
+	// Events receives what happens to the paths; nil: nobody does.
+	Events *eventlog.Log
 	Log    *slog.Logger
 }
 
@@ -133,8 +146,12 @@ type name struct{ path, probe string }
 // path is the state of one probe.
 type path struct {
 	Path
-	ring     ring
-	judge    judge
+	ring  ring
+	judge judge
+	floor floor
+	// restarts is the number of restarts of the remote end, by the last packet; seen: there was one.
+	restarts uint64
+	seen     bool
 	reported time.Time
 	series   *metric.Scope
 }
@@ -242,6 +259,7 @@ func (s *Supervisor) pause() {
 	for _, p := range s.paths {
 		if last, ok := tested[p.Path.Path]; ok {
 			p.judge.pause(last)
+			p.floor.pause()
 		}
 	}
 }
@@ -260,12 +278,44 @@ func (s *Supervisor) take(packets []record.Packet, now time.Time) (found []*piec
 		r := rowOf(p)
 		one.ring.add(&r, share)
 		left := one.judge.add(p, now)
+		s.tell(one, p, left, now)
 		if len(left) > 0 && now.Sub(one.reported) >= pathInterval && s.triggered.AllowN(now, 1) {
 			one.reported = now
 			found = append(found, one.piece(left[0].Quantity, left, now))
 		}
 	}
 	return found
+}
+
+// tell publishes the events that a packet shows: the quantities that have left their baseline, a floor that has moved, and a restart of the remote end.
+func (s *Supervisor) tell(one *path, p *record.Packet, left []deviation, now time.Time) {
+	if len(left) > 0 {
+		s.risen(p.Path, left, now)
+	}
+	if f, changed := one.floor.add(p, now); changed {
+		s.options.Events.OfPath(event.FloorChanged, p.Path, f.since, fmt.Sprintf("The smallest round trip is %s, before %s.", unit.Duration(f.after), unit.Duration(f.before)))
+	}
+	if one.seen && p.Restarts > one.restarts {
+		s.options.Events.OfPath(event.RemoteRestarted, p.Path, now, "The reflector at the other end restarted.")
+	}
+	one.restarts, one.seen = p.Restarts, true
+}
+
+// risen publishes the quantities that have left their baseline.
+func (s *Supervisor) risen(name string, left []deviation, now time.Time) {
+	var texts [2][]string // delay, loss
+	for _, d := range left {
+		i := 0
+		if d.Quantity == loss {
+			i = 1
+		}
+		texts[i] = append(texts[i], d.String())
+	}
+	for i, kind := range [...]event.Kind{event.DelayRisen, event.LossRisen} {
+		if len(texts[i]) > 0 {
+			s.options.Events.OfPath(kind, name, now, strings.Join(texts[i], "; "))
+		}
+	}
 }
 
 // Store makes a report of the last minutes on request. The probe may be empty if the path has only one light probe.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneway.example/exporter/agent/eventlog"
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
@@ -36,7 +37,8 @@ func newBench(t *testing.T, paths ...Path) *bench {
 	b.tested.Store(&map[string]time.Time{})
 	b.reports = report.Open(report.Options{Dir: t.TempDir()})
 	b.Supervisor = New(Options{
-		Recorder: &b.recorder, Reports: b.reports, Sink: &b.sink, Tested: func() map[string]time.Time { return *b.tested.Load() }, Log: slog.New(slog.DiscardHandler),
+		Recorder: &b.recorder, Reports: b.reports, Sink: &b.sink, Tested: func() map[string]time.Time { return *b.tested.Load() },
+		Events: eventlog.New(&b.sink, &b.recorder), Log: slog.New(slog.DiscardHandler),
 	})
 	b.SetPaths(paths)
 	ctx, cancel := context.WithCancel(t.Context())

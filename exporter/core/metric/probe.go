@@ -3,6 +3,7 @@ package metric
 import (
 	"fmt"
 
+	"oneway.example/exporter/core/event"
 	"oneway.example/exporter/core/pathstate"
 )
 
@@ -27,6 +28,12 @@ var (
 		Name: "oneway_path_maintenance_end_timestamp_seconds", Kind: Gauge, Slim: true, Labels: []string{Path}, Source: "design",
 		Help:   "Unix time of the planned end of the maintenance of the path that is under way (section maintenance, or oneway maintenance): its alerts are quiet until then, also if the agent is no longer scraped. The path is measured as always.",
 		Absent: "While the path is not under maintenance: a path without planned work has no series of it.",
+	})
+	PathEvent = Family(Desc{
+		Name: "oneway_path_event_timestamp_seconds", Kind: Gauge, Slim: true, Labels: []string{Path, kindL}, Source: "design",
+		Help:   "Unix time of the last event of the path, by kind. Outputs deliver each event as a point of oneway_event, too, with its text. The series of events come in addition to the numbers of series of a profile.",
+		Absent: "Until the first event of that kind since the agent started: a path to which nothing happened has no series of it.",
+		Values: Values{kindL: event.Entries(event.OfPaths())},
 	})
 	ProbeLastSuccess = Family(Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
@@ -79,12 +86,13 @@ func probesGroup() Group {
 	return Group{
 		Title: TitleProbes,
 		Descs: []*Desc{
-			PathInfo, PathLabels, PathMaintenance, PathState, PathStateReason, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
+			PathEvent, PathInfo, PathLabels, PathMaintenance, PathState, PathStateReason, ProbeInterval, ProbeLastSuccess, ProbeLateness, ProbeSkipped, ProbeUp, ResolveFailures,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_probe", Labels: perProbe},
 			{Name: "oneway_probe_reason", Labels: perReason},
 			{Name: "oneway_path_maintenance", Labels: []string{Path}},
+			{Name: "oneway_path_event", Labels: []string{Path, kindL}},
 			{Name: "oneway_path", Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "payload_bytes"}, Facts: []string{"peer", "family", "reflector", "schedule", "payload_bytes:int"}},
 		},
 	}

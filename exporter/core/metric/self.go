@@ -1,5 +1,7 @@
 package metric
 
+import "oneway.example/exporter/core/event"
+
 // Self.
 var (
 	Timestamps = Family(Desc{
@@ -130,6 +132,12 @@ var (
 		Help:   "Unix time of the planned end of the maintenance of this agent and all of its paths that is under way (a window with all): the alerts of the agent are quiet until then, also if it is no longer scraped.",
 		Absent: "While there is no such maintenance.",
 	})
+	AgentEvent = Family(Desc{
+		Name: "oneway_agent_event_timestamp_seconds", Kind: Gauge, Labels: []string{kindL}, Source: "design",
+		Help:   "Unix time of the last event of the agent, by kind. Outputs deliver each event as a point of oneway_event, too, with its text.",
+		Absent: "Until the first event of that kind since the agent started.",
+		Values: Values{kindL: event.Entries(event.OfAgents())},
+	})
 	UTCOffset = Family(Desc{
 		Name: "oneway_utc_offset_seconds", Kind: Gauge, Labels: []string{Zone}, Source: "IANA time zone database",
 		Help: "Local time minus UTC at present, by the time zone of the agent (calendar.zone, else TZ, else /etc/localtime): windows of load tests, days of quotas, and the labels hour and day_type of recorded series are in local time. Daylight saving time changes it. zone is the name of the zone; /etc/localtime if that file is a copy without a name.",
@@ -151,11 +159,12 @@ func selfGroup() Group {
 	return Group{
 		Title: TitleSelf,
 		Descs: []*Desc{
-			AgentMaintenance, ConfigReloadTime, ConfigReloadSuccess, Holiday, HolidaysEnd, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
+			AgentEvent, AgentMaintenance, ConfigReloadTime, ConfigReloadSuccess, Holiday, HolidaysEnd, HostDelay, IncidentReports, ReflectorPackets, ReflectorSessions,
 			SamplesDropped, SendErrors, SocketDrops, SocketDiscarded, TimestampsMissing, Timestamps, UTCOffset,
 		},
 		Measurements: []Measurement{
 			{Name: "oneway_agent"},
+			{Name: "oneway_agent_event", Labels: []string{kindL}},
 			{Name: "oneway_agent_host", Labels: []string{EventL}},
 			{Name: "oneway_agent_listener", Labels: []string{listenerL}},
 			{Name: "oneway_agent_calendar", Labels: []string{Zone}},

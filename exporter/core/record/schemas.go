@@ -126,3 +126,18 @@ var Track = &Schema{
 		TrackSpeed:     {Name: "speed_meters_per_second", Real: true, Help: "Speed over ground in meters per second; absent if the receiver reports none."},
 	},
 }
+
+// Columns of Events.
+const (
+	EventAt    = iota // 0: the time of the event is Table.Begin
+	EventCount        // 1
+)
+
+// Events has the events of paths and of the agent (package event), a table each: the tags are the kind and the path, and the text is the ID.
+var Events = &Schema{
+	Name: "oneway_event", Tags: []string{"kind", "path"}, ID: "text", IDHelp: "What happened, for people.", Time: EventAt, TimeOnly: true,
+	Columns: []Column{
+		EventAt:    {Name: "at_ns"},
+		EventCount: {Name: "events", Help: "1, to be summed. The point has the time of the event; kind is a value of the label kind of oneway_path_event_timestamp_seconds or oneway_agent_event_timestamp_seconds, and path is none for an event of the agent."},
+	},
+}

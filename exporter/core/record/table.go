@@ -26,7 +26,7 @@ type Schema struct {
 	Name string
 	// Tags are the names of the tags, sorted.
 	Tags []string
-	// ID is the field with the id of the run or report; empty: no such field. IDHelp describes it.
+	// ID is the field with the id of the run or report, or the text of an event; empty: no such field. IDHelp describes it.
 	ID, IDHelp string
 	// Columns are the elements of a row in their order.
 	Columns []Column

@@ -248,7 +248,7 @@ func TestRawPointsDoNotAllocateEach(t *testing.T) {
 }
 
 // TestedTables are the schemas of the program, in tests of this package, which cannot import the types.
-var TestedTables = []*record.Schema{record.IncidentPackets, record.Track, record.TCPTrace, record.TCPBytes}
+var TestedTables = []*record.Schema{record.IncidentPackets, record.Events, record.Track, record.TCPTrace, record.TCPBytes}
 
 // TestFieldsOfRawSamplesAreComplete: the last points of a complete sample have all columns.
 func TestFieldsOfRawSamplesAreComplete(t *testing.T) {
