@@ -269,7 +269,7 @@ func (a *Agent) end() error {
 	a.shared.states.put(&plan{})
 	a.shared.routes.put(&plan{})
 	a.shared.work.put(&plan{})
-	a.labels.Publish(a.sink, nil)
+	a.labels.Publish(a.sink, "", nil)
 	return err
 }
 
@@ -321,7 +321,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	a.shared.states.put(p)
 	a.shared.routes.put(p)
 	a.shared.work.put(p)
-	a.labels.Publish(a.sink, p.labels())
+	a.labels.Publish(a.sink, p.site, p.labels())
 	a.pathTags.Set(p.labelTags())
 	a.onDemand.Configure(p.onDemand.config)
 	for _, t := range p.tasks {

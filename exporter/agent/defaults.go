@@ -50,3 +50,15 @@ func (p *plan) labels() (all []pathlabel.Path) {
 	}
 	return all
 }
+
+// findSite finds the site of this host: by its key, else by a mesh. It must be a value of the label site.
+func (p *plan) findSite(c *config.Config) config.Problems {
+	p.site = c.MeshSite
+	if !c.Site.Given() {
+		return nil
+	}
+	if err := c.Site.Decode(&p.site); err != nil {
+		return c.Site.Problems(err)
+	}
+	return c.Site.Problems(pathlabel.CheckValue("", p.site))
+}

@@ -38,6 +38,7 @@ type plan struct {
 	onDemand   onDemandSection
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
+	site        string              // of this host; empty: unknown
 	links       map[string][]string // the configured links of paths that have some
 	summary     Summary
 	// unbracketed are warnings of options of load tests that are hosts.
@@ -188,6 +189,7 @@ func (m *maker) paths(c *config.Config) config.Problems {
 	usual, wrong := m.profile(c)
 	found = append(append(found, wrong...), m.defaults(c, env)...)
 	labels := pathlabel.NewChecker(m.groups, m.options.Types.Tables())
+	found = append(found, m.plan.findSite(c)...)
 	for i := range c.Paths {
 		path := &c.Paths[i]
 		if len(path.Links) > 0 {

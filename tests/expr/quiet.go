@@ -66,8 +66,13 @@ func quiet(query string) string {
 		rules.MaintenanceRecent.Name:         noWork,
 		rules.SitePathsBad.Name:              noState,
 		rules.SitePathsBadSince.Name:         noState,
+		rules.SitePathsBadByPair.Name:        noState,
 		rules.SiteDegradedPaths.Name:         noState,
 		rules.SitePaths.Name:                 noSites,
+		rules.SitePairPathsBad.Name:          noState,
+		rules.SitePairPathsBadSince.Name:     noState,
+		rules.SitePairDegradedPaths.Name:     noState,
+		rules.SitePairPaths.Name:             noSites,
 
 		rules.LoadTestRecent.Name:        NoLoadTest,
 		rules.CapacityMedian.Name:        NoLoadTest,
@@ -106,7 +111,7 @@ func quiet(query string) string {
 		rules.Calendar2h.Name:                    NoLoadTest,
 		rules.CalendarOfRun.Name:                 NoLoadTest,
 	}
-	if strings.Contains(query, `site!=""`) {
+	if strings.Contains(query, `site!=""`) || strings.Contains(query, `site_pair!=""`) {
 		return noSites
 	}
 	for _, s := range Selectors(query) {

@@ -27,7 +27,7 @@ var targetLabels = []string{"job", "instance", "alertname", "alertstate"}
 
 // recordedLabels are all labels that the recording rules keep or add.
 var recordedLabels = []string{
-	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile_rank", "cause", "hour", "day_type", metric.StateL, metric.CodecL, metric.ModelL, metric.BufferL, "host", "url",
+	"job", "instance", metric.Path, metric.Probe, metric.Direction, metric.SiteL, metric.SitePairL, "quantile_rank", "cause", "hour", "day_type", metric.StateL, metric.CodecL, metric.ModelL, metric.BufferL, "host", "url",
 }
 
 func table() map[string]*metric.Desc {

@@ -44,6 +44,10 @@ type Config struct {
 	CalibrationFile Section `yaml:"calibration_file"`
 	// StateDir is the directory of state that persists over restarts.
 	StateDir Section `yaml:"state_dir"`
+	// Site is the site of this host.
+	Site Section `yaml:"site"`
+	// MeshSite is the site of this host by the file of hosts of a mesh; empty: no mesh says it.
+	MeshSite string `yaml:"-"`
 	// Calendar configures the local time of the agent.
 	Calendar Section `yaml:"calendar"`
 	// Maintenance are the times of planned work.

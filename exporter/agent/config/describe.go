@@ -29,6 +29,8 @@ func (c *Config) Describe() []option.Description {
 		section(&c.CalibrationFile, "The errors of this host's timestamps, measured by \"oneway calibrate\"; by default general limits are used.").WithExample("calibration.json"),
 		section(&c.StateDir, "Directory of the data that must survive a restart: the daily usage of each link's quota, the reports of load tests, and of a load server "+loadserver.StateDoc+". A relative path "+
 			"begins at this file's directory. Without it, nothing is stored.").WithExample("/var/lib/oneway"),
+		section(&c.Site, "The site of this host, as in the label site of paths to it: with it, paths of both directions between two sites have the label site_pair in oneway_path_labels_info, and a fault of "+
+			"many of them is one alert (OnewaySitePairDegraded). Without it, the label site of this host in the file of hosts of its mesh.").WithExample("berlin"),
 		section(&c.Calendar, "The local time of windows of load tests, of the days of quotas, and of the hours and kinds of days (weekday, weekend, holiday) by which trends are grouped. Daylight saving time follows "+
 			"the zone. A reload changes it at once."),
 		section(&c.Maintenance, "Planned work: its alerts are quiet, reports leave the time out, and pages and dashboards say so. Measurements go on, load tests too. A window selects paths by any of its keys paths, "+

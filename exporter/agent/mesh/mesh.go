@@ -102,11 +102,11 @@ func ThisMachine() (m Machine) {
 }
 
 // Expand appends the paths of all meshes of a configuration to its paths. The labels of hosts must not be labels of the families
-// of these groups, nor names of points of theirs and of these tables.
+// of these groups, nor names of points of theirs and of these tables. It sets the site of this host, if a mesh says it.
 func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*record.Schema) (found config.Problems) {
 	makers := map[string]int{} // mesh, by path
 	for i, section := range c.Meshes {
-		paths, err := pathsOf(section, on, groups, tables)
+		paths, site, err := pathsOf(section, on, groups, tables)
 		if err != nil {
 			found = append(found, section.Problems(err)...)
 			continue
@@ -118,7 +118,7 @@ func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*recor
 			}
 			makers[p.Name] = i
 		}
-		c.Paths = append(c.Paths, paths...)
+		c.Paths, c.MeshSite = append(c.Paths, paths...), cmp.Or(c.MeshSite, site)
 	}
 	return found
 }
@@ -157,17 +157,16 @@ func read(section config.Section, groups []metric.Group, tables []*record.Schema
 	return o, hosts, err
 }
 
-// pathsOf makes the paths of one mesh.
-func pathsOf(section config.Section, on Machine, groups []metric.Group, tables []*record.Schema) ([]config.Path, error) {
+// pathsOf makes the paths of one mesh, and finds the site of this host; empty: the file does not say it.
+func pathsOf(section config.Section, on Machine, groups []metric.Group, tables []*record.Schema) (paths []config.Path, site string, err error) {
 	o, hosts, err := read(section, groups, tables)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	self, err := o.find(hosts, on)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	var paths []config.Path
 	own := hosts[self]
 	for _, i := range o.peers(hosts, self) {
 		peer, links, linked := hosts[i], own.Link, own.Place
@@ -179,7 +178,7 @@ func pathsOf(section config.Section, on Machine, groups []metric.Group, tables [
 			Probes: slices.Clone(o.Probes), Place: section, Linked: linked, Listed: peer.Place,
 		})
 	}
-	return paths, nil
+	return paths, own.Labels[siteLabel], nil
 }
 
 // check checks the keys without the file.

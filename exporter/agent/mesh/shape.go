@@ -1,5 +1,7 @@
 package mesh
 
+import "oneway.example/exporter/core/metric"
+
 // The shapes.
 const (
 	// Full: each host measures each other.
@@ -13,7 +15,7 @@ const (
 )
 
 // siteLabel is the label of hosts that Site uses.
-const siteLabel = "site"
+const siteLabel = metric.SiteL
 
 // peers are the indices of the hosts that one host measures, in the order of the file.
 func (o *Options) peers(hosts []host, self int) (peers []int) {

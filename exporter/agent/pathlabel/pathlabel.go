@@ -39,10 +39,10 @@ type Checker struct {
 }
 
 // NewChecker reserves the labels of the families of these groups, and those that Prometheus adds to targets, histograms and alerts: a join
-// would replace them. It reserves the tags and fields of points of these groups and tables, too: labels are tags there.
+// would replace them. The pair of sites is a label of Publish. It reserves the tags and fields of points of these groups and tables, too: labels are tags there.
 func NewChecker(groups []metric.Group, tables []*record.Schema) *Checker {
 	c := &Checker{names: map[string]bool{}, reserved: map[string]bool{}, groups: groups, tables: tables}
-	for _, name := range []string{"job", "instance", "le", "quantile", "alertname", "alertstate", "severity"} {
+	for _, name := range []string{"job", "instance", "le", "quantile", "alertname", "alertstate", "severity", metric.SitePairL} {
 		c.reserved[name] = true
 	}
 	for _, g := range groups {
@@ -78,8 +78,8 @@ func (c *Checker) Check(labels map[string]string) error {
 			errs = append(errs, option.Errorf(key, "is no name of a label; it must begin with a letter, and have at most %d letters, digits and single _", maxName))
 		case c.isReserved(name):
 			errs = append(errs, option.Errorf(key, "has the name of a label of metrics or targets, or of a field of points; choose another, such as path_%s", name))
-		case value == "" || utf8.RuneCountInString(value) > MaxRunes || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
-			errs = append(errs, option.Errorf(key, "is %q; it must be text of 1 to %d printable characters", value, MaxRunes))
+		case CheckValue(key, value) != nil:
+			errs = append(errs, CheckValue(key, value))
 		case !c.names[name] && len(c.names) == MaxNames:
 			errs = append(errs, option.Errorf(key, "is the name of one more label; all paths together may have %d names", MaxNames))
 		default:
@@ -87,6 +87,14 @@ func (c *Checker) Check(labels map[string]string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// CheckValue reports a wrong value of a label as *option.Error with this key.
+func CheckValue(key, value string) error {
+	if value == "" || utf8.RuneCountInString(value) > MaxRunes || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return option.Errorf(key, "is %q; it must be text of 1 to %d printable characters", value, MaxRunes)
+	}
+	return nil
 }
 
 // Path is a path with its labels.
@@ -98,12 +106,16 @@ type Path struct {
 // Series are the published labels. The zero value has none. It is not safe for concurrent use.
 type Series struct{ open []metric.Series }
 
-// Publish replaces the series by those of these paths: all have the labels of each. Without any label there are no series.
-func (s *Series) Publish(sink metric.Sink, paths []Path) {
+// Publish replaces the series by those of these paths: all have the labels of each. Without any label there are no series. own is the site of this
+// agent: a path to another site has both as metric.SitePairL. Empty: it is not known, and no path has this label.
+func (s *Series) Publish(sink metric.Sink, own string, paths []Path) {
 	names := map[string]bool{}
 	for _, p := range paths {
 		for name := range p.Labels {
 			names[name] = true
+		}
+		if pairOf(own, p.Labels[metric.SiteL]) != "" {
+			names[metric.SitePairL] = true
 		}
 	}
 	sorted := slices.Sorted(maps.Keys(names))
@@ -119,13 +131,25 @@ func (s *Series) Publish(sink metric.Sink, paths []Path) {
 		for _, p := range paths {
 			values := []string{p.Name}
 			for _, name := range sorted {
-				values = append(values, p.Labels[name])
+				value := p.Labels[name]
+				if name == metric.SitePairL {
+					value = pairOf(own, p.Labels[metric.SiteL])
+				}
+				values = append(values, value)
 			}
 			one := sink.Series(d, values...)
 			one.Set(1)
 			s.open = append(s.open, one)
 		}
 	})
+}
+
+// pairOf is two sites in one order, so that the paths of both directions have the same pair; empty: they are one site, or one is not known.
+func pairOf(own, other string) string {
+	if own == "" || other == "" || own == other {
+		return ""
+	}
+	return min(own, other) + metric.SitePairSeparator + max(own, other)
 }
 
 // Text is the labels in a line, in the order of names.

@@ -79,19 +79,27 @@ func TestEachPathHasTheLabelsOfAll(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
 	var s Series
 	for _, c := range []struct {
+		own   string
 		paths []Path
 		want  string
 	}{
-		{[]Path{{Name: "a"}, {Name: "b"}}, ""},
+		{"", []Path{{Name: "a"}, {Name: "b"}}, ""},
 		{
-			[]Path{{"b", map[string]string{"site": "x", "area": "1"}}, {Name: "a"}},
+			"", []Path{{"b", map[string]string{"site": "x", "area": "1"}}, {Name: "a"}},
 			"oneway_path_labels_info{area=,path=a,site=} 1\noneway_path_labels_info{area=1,path=b,site=x} 1",
 		},
-		{[]Path{{"b", map[string]string{"zone": "z"}}, {Name: "a"}}, "oneway_path_labels_info{path=a,zone=} 1\noneway_path_labels_info{path=b,zone=z} 1"},
-		{[]Path{{"b", map[string]string{"zone": "y"}}}, "oneway_path_labels_info{path=b,zone=y} 1"},
-		{nil, ""},
+		{"", []Path{{"b", map[string]string{"zone": "z"}}, {Name: "a"}}, "oneway_path_labels_info{path=a,zone=} 1\noneway_path_labels_info{path=b,zone=z} 1"},
+		{"", []Path{{"b", map[string]string{"zone": "y"}}}, "oneway_path_labels_info{path=b,zone=y} 1"},
+		{
+			"hamburg", []Path{{"a", map[string]string{"site": "berlin"}}, {"b", map[string]string{"site": "seoul"}}, {"c", map[string]string{"site": "hamburg"}}, {Name: "d"}},
+			"oneway_path_labels_info{path=a,site=berlin,site_pair=berlin - hamburg} 1\noneway_path_labels_info{path=b,site=seoul,site_pair=hamburg - seoul} 1\n" +
+				"oneway_path_labels_info{path=c,site=hamburg,site_pair=} 1\noneway_path_labels_info{path=d,site=,site_pair=} 1",
+		},
+		{"hamburg", []Path{{"c", map[string]string{"site": "hamburg"}}}, "oneway_path_labels_info{path=c,site=hamburg} 1"},
+		{"hamburg", []Path{{"c", nil}}, ""},
+		{"", nil, ""},
 	} {
-		if s.Publish(sink, c.paths); published(t, sink) != c.want {
+		if s.Publish(sink, c.own, c.paths); published(t, sink) != c.want {
 			t.Errorf("got\n%s\nwant\n%s", published(t, sink), c.want)
 		}
 	}

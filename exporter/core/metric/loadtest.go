@@ -25,6 +25,11 @@ const (
 	tokenL = "token"
 	// StateL is a member of a fixed set of states.
 	StateL = "state"
+	// SiteL is the label of paths with the site of the host at their other end, if the configuration gives it. SitePairL has the site of the agent, too.
+	SiteL     = "site"
+	SitePairL = "site_pair"
+	// SitePairSeparator is between the two sites of a pair, which are in alphabetical order.
+	SitePairSeparator = " - "
 	// kindL is a member of a fixed set of kinds.
 	kindL = "kind"
 )

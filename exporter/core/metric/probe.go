@@ -68,7 +68,7 @@ var (
 	})
 	PathLabels = Family(Desc{
 		Name: "oneway_path_labels_info", Kind: Gauge, Slim: true, Labels: []string{Path}, More: true, Source: "design",
-		Help:   "Always 1; the further labels are those that the configuration gives to paths, such as site and region, to be joined with other series: * on (instance, path) group_left (site) oneway_path_labels_info. A label that other paths have and this one has not is empty. Outputs deliver no point of it: the labels are tags of the points of paths.",
+		Help:   "Always 1; the further labels are those that the configuration gives to paths, such as site and region, to be joined with other series: * on (instance, path) group_left (site) oneway_path_labels_info. A label that other paths have and this one has not is empty. A path to another site has a label site_pair, too: the site of the agent (key site, or its labels in the file of hosts of a mesh) and the one of the path in alphabetical order, such as berlin - hamburg, the same for both directions. Outputs deliver no point of it: the labels are tags of the points of paths.",
 		Absent: "If no path of the configuration has labels.",
 	})
 	ProbeInterval = Family(Desc{

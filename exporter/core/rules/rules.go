@@ -48,7 +48,7 @@ type Alert struct {
 	Absolute bool
 	// Always: maintenance does not make it quiet, since it is of no agent.
 	Always bool
-	// OfSite: a fault of the site of the path explains the alert, so that OnewaySiteDegraded fires in its place.
+	// OfSite: a fault of the site of the path, or of the pair of sites, explains the alert, so that OnewaySiteDegraded or OnewaySitePairDegraded fires in its place.
 	OfSite bool
 	// LooksBack is how long before now the expression has an effect of, where it is longer than AfterMaintenance: the alert is quiet as long after
 	// maintenance. Zero: no longer.

@@ -13,17 +13,21 @@ import (
 const sitePathsBadSince = "oneway:site_paths:bad_since"
 
 // site is the label of paths with the site of the host at their other end.
-const site = "site"
+const site = metric.SiteL
 
-// pathSites has one series of each path with a site. A look back over minutes would have two where the site was changed, and no path of any site
-// could be joined.
-func pathSites() string {
-	return "topk by (job, instance, path) (1, " + unlessUnscraped(metric.PathLabels.Name+"{"+site+`!=""}`) + ")"
+// pathsWith has one series of each path with a label that is not empty. A look back over minutes would have two where the label was changed, and no
+// path of any site could be joined.
+func pathsWith(label string) string {
+	return "topk by (job, instance, path) (1, " + unlessUnscraped(metric.PathLabels.Name+"{"+label+`!=""}`) + ")"
 }
 
 // ofSites joins paths with their sites.
-func ofSites(paths string) string {
-	return "(" + paths + ") * on (job, instance, path) group_left (" + site + ") " + pathSites()
+func ofSites(paths string) string { return withLabel(site, paths) }
+
+// withLabel joins paths with a label of theirs that is not empty, and with more labels.
+func withLabel(label, paths string, more ...string) string {
+	all := strings.Join(append([]string{label}, more...), ", ")
+	return "(" + paths + ") * on (job, instance, path) group_left (" + all + ") " + pathsWith(label)
 }
 
 // bad are the paths that are degraded or down, without planned work.
@@ -51,6 +55,11 @@ last_over_time($since[2m]) and on (site) $bad
 or on (site)
 0 * $bad + time()`, names{"since": sitePathsBadSince, "bad": SitePathsBad.Name}),
 	}
+	SitePathsBadByPair = Rule{
+		Name: "oneway:site_paths:bad_by_pair",
+		Doc:  `The same by the pair of sites, empty where it is not known: a fault of the line between two sites is no fault of either site.`,
+		Expr: "count by (" + site + ", " + pair + ") (" + withLabel(site, bad(), pair) + ")",
+	}
 	SiteDegradedPaths = Rule{
 		Name: "oneway:site_degraded:paths",
 		Doc:  `The paths to a site that is degraded: OnewaySiteDegraded is their alert.`,
@@ -58,12 +67,12 @@ or on (site)
 group by (job, instance, path) (
   $labels
   and on (site) ($degraded)
-)`, names{"labels": pathSites(), "degraded": strings.ReplaceAll(siteDegraded(), "\n", "\n  ")}),
+)`, names{"labels": pathsWith(site), "degraded": strings.ReplaceAll(siteDegraded(), "\n", "\n  ")}),
 	}
 	SiteDegraded = Rule{
 		Name: "OnewaySiteDegraded",
 		Doc: `One fault of many paths, earlier than OnewayProbeFailing, and in place of the alerts of delay, loss, voice and reachability of each of
-these paths.`,
+these paths. Quiet where all paths at fault are between this site and one other, and that pair is degraded: OnewaySitePairDegraded.`,
 		Expr: siteDegraded(),
 		Alert: &Alert{
 			Severity: Critical, Component: Path, For: time.Minute, Always: true,
@@ -78,20 +87,24 @@ these paths.`,
 func siteDegraded() string {
 	return promql(`
 $bad >= on () group_left () max($paths)
-and on (site) $bad / $count >= on () group_left () max($ratio)`, names{"bad": SitePathsBad.Name, "count": SitePaths.Name, "paths": ThresholdSitePaths.Name, "ratio": ThresholdSiteRatio.Name})
+and on (site) $bad / $count >= on () group_left () max($ratio)
+unless on (site) (count by (site) ($byPair) == 1 and on (site) ($byPair{$pair!=""} and on ($pair) ($ofPair)))`, names{
+		"byPair": SitePathsBadByPair.Name, "pair": pair, "ofPair": strings.ReplaceAll(pairDegraded(), "\n", " "), "bad": SitePathsBad.Name, "count": SitePaths.Name, "paths": ThresholdSitePaths.Name, "ratio": ThresholdSiteRatio.Name})
 }
 
-// sites is the group of the recorded ones.
+// sites is the group of the recorded ones, and these of pairs of sites: whether a site is degraded depends on its pairs.
 func sites() Group {
-	return Group{Name: "oneway-sites", Interval: 15 * time.Second, Rules: []Rule{SitePaths, SitePathsBad, SitePathsBadSince, SiteDegradedPaths}}
+	return Group{Name: "oneway-sites", Interval: 15 * time.Second, Rules: []Rule{
+		SitePaths, SitePathsBad, SitePathsBadSince, SitePairPaths, SitePairPathsBad, SitePairPathsBadSince, SitePathsBadByPair, SiteDegradedPaths, SitePairDegradedPaths,
+	}}
 }
 
-// siteAlerts is the group of the alerts of sites.
+// siteAlerts is the group of the alerts of sites and pairs of sites.
 func siteAlerts() Group {
-	return Group{Name: "oneway-site-alerts", Interval: 15 * time.Second, Rules: []Rule{SiteDegraded}}
+	return Group{Name: "oneway-site-alerts", Interval: 15 * time.Second, Rules: []Rule{SiteDegraded, SitePairDegraded}}
 }
 
-// unlessSite ends the expression of an alert of a path that a fault of its site explains.
+// unlessSite ends the expression of an alert of a path that a fault of its site, or of its pair of sites, explains.
 func unlessSite(expr string) string {
-	return expr + "\nunless on (job, instance, path) " + SiteDegradedPaths.Name
+	return expr + "\nunless on (job, instance, path) " + SiteDegradedPaths.Name + "\nunless on (job, instance, path) " + SitePairDegradedPaths.Name
 }

@@ -60,7 +60,9 @@ that hour's in the 28 days before. Not by path ...`)
 year need 400. Not by path.`)
 	ThresholdSitePaths = limit("site_paths", 3, `OnewaySiteDegraded: at least so many paths to a site, and this share of them, are
 degraded or down. Not by path.`)
-	ThresholdSiteRatio           = limit("site_ratio", 0.5, ``)
+	ThresholdSiteRatio     = limit("site_ratio", 0.5, ``)
+	ThresholdSitePairPaths = limit("site_pair_paths", 2, `OnewaySitePairDegraded: at least so many paths between two sites, of both directions, and
+the same share of them, are degraded or down. Not by path.`)
 	ThresholdOutputDroppedPoints = limit("output_dropped_points", 0, `OnewayOutputDropping: points that an output may lose in 15 min. Not by path.`)
 	ThresholdOutputBehindSeconds = limit("output_behind_seconds", 300, `OnewayOutputBehind: seconds without an accepted request while points wait ...
 Not by path.`)
@@ -93,7 +95,7 @@ func thresholds() []Threshold {
 		ThresholdRFactor, ThresholdClockErrorRatio, ThresholdClockErrorSeconds, ThresholdPPSLostSeconds,
 		ThresholdClockDisagreementSeconds, ThresholdFloorStepSeconds, ThresholdFloorStepRatio, ThresholdSelfLimitedRatio,
 		ThresholdProbeUpRatio, ThresholdStaleIntervals, ThresholdStaleSeconds, ThresholdTrendShiftRatio, ThresholdBusyHourRatio, ThresholdBusyHourSeconds,
-		ThresholdTrendDataRatio, ThresholdHistoryDays, ThresholdSitePaths, ThresholdSiteRatio, ThresholdOutputDroppedPoints,
+		ThresholdTrendDataRatio, ThresholdHistoryDays, ThresholdSitePaths, ThresholdSiteRatio, ThresholdSitePairPaths, ThresholdOutputDroppedPoints,
 		ThresholdOutputBehindSeconds, ThresholdOutputSpoolRatio, ThresholdBufferbloatSeconds, ThresholdWorkingDelaySeconds,
 		ThresholdThroughputRatio, ThresholdTCPBufferLimitedRatio, ThresholdTCPRetransmittedRatio, ThresholdSenderUnderrunRatio,
 		ThresholdRunsFailedRatio, ThresholdRunStaleIntervals, ThresholdRunStaleSeconds, ThresholdRunClosedSeconds,

@@ -40,7 +40,7 @@ func schema() []byte {
 	g := &generator{agent.Sections(clocks.All(), probes.All(), watchers.All()), object{}}
 	whole := g.properties(&config.Config{})
 	into := func(key string, part object) { maps.Copy(whole[key].(object), part) }
-	for _, key := range []string{"calibration_file", "state_dir"} {
+	for _, key := range []string{"calibration_file", "state_dir", "site"} {
 		into(key, object{"type": "string"})
 	}
 	into("include", oneOrMany(object{"type": "string"}))
