@@ -36,6 +36,7 @@ func overviewBoard() *boardBuilder {
 	maintenanceAnnotation(b, "count by (job, instance) ("+agentsRec(rules.MaintenanceNow.Name)+")", "paths of {{instance}}")
 	stateTiles(b)
 	pathsRow(b)
+	eventsRow(b)
 	agentsRow(b)
 	matrixRow(b)
 	return b

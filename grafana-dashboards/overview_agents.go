@@ -13,7 +13,7 @@ const buildInfo = "oneway_build_info"
 // agentsRow has the alerts that fire, and the agents with their clocks.
 func agentsRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Alerts, agents and clocks"))
-	labels := "alertname, severity, path, probe, direction, instance, job"
+	labels := "alertname, severity, site, site_pair, path, probe, direction, instance, job"
 	firing := `ALERTS{alertname=~"Oneway.*",alertstate="firing",job=~"$job|",instance=~"$instance|"}`
 	b.WithPanel(columns(text{
 		"Alerts that fire", "The alerts of deploy/prometheus/rules that fire now, at most the newest 200, critical ones first. A click on an alert opens its runbook, one on a path its page.", "none",
@@ -23,10 +23,12 @@ func agentsRow(b *boardBuilder) {
 		column{title: "severity", label: "severity", own: props{prop("custom.width", 80), cellColor("color-text"), prop("mappings", values(map[string]dashboard.ValueMappingResult{
 			string(rules.Critical): word(string(rules.Critical), red, 0), string(rules.Warning): word(string(rules.Warning), orange, 1), string(rules.Info): word(string(rules.Info), blue, 2),
 		}))}},
-		column{title: "since", query: "topk(200, 1000 * max by (" + labels + ") (last_over_time(ALERTS_FOR_STATE[5m]) and ignoring (alertstate) " + firing + "))", unit: "dateTimeFromNow", own: props{prop("custom.width", 130)}},
+		column{title: "since", query: `label_replace(topk(200, 1000 * max by (` + labels + `) (last_over_time(ALERTS_FOR_STATE[5m]) and ignoring (alertstate) ` + firing + `)), "site", "$1", "site_pair", "(.+)")`, unit: "dateTimeFromNow", own: props{prop("custom.width", 130)}},
 		column{title: metric.Path, label: metric.Path, own: props{prop("links", cellLinks(toPathOfRow()))}},
+		column{title: "site", label: "site", own: props{prop("custom.width", 110)}},
 		column{title: metric.Direction, label: metric.Direction, own: props{prop("custom.width", 85)}},
 		column{title: "agent", label: "instance"},
+		column{title: "sites", label: "site_pair", own: invisible()},
 		column{title: metric.Probe, label: metric.Probe, own: invisible()},
 		column{title: jobColumn, label: "job", own: invisible()},
 	).Span(12).Height(10).Thresholds(steps(step{0, gray})).

@@ -56,6 +56,7 @@ func TestListsOfTheOverviewLeadToTheirPages(t *testing.T) {
 		"Worst paths":       {"/d/" + pathUID, "var-job=", "var-instance=", "var-path=", "var-probe="},
 		"Alerts that fire":  {"/d/" + pathUID, "var-path=", "${url:raw}/"},
 		"Agents and clocks": {"/d/" + clockUID, "var-job=", "var-instance="},
+		"Events":            {"/d/" + pathUID, "var-job=", "var-instance=", "var-path=", "var-site="},
 		"State":             {"/d/" + pathUID, "var-instance=", "var-site="},
 		"Loss reverse":      {"/d/" + pathUID, "var-instance=", "var-site="},
 	} {

@@ -63,6 +63,7 @@ func quiet(query string) string {
 		metric.PathMaintenance.Name:          noWork,
 		metric.AgentMaintenance.Name:         noWork,
 		rules.MaintenanceNow.Name:            noWork,
+		metric.PathEvent.Name:                neverHappened,
 		rules.MaintenanceRecent.Name:         noWork,
 		rules.SitePathsBad.Name:              noState,
 		rules.SitePathsBadSince.Name:         noState,

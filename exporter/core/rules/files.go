@@ -71,7 +71,7 @@ histogram alone. What a slim path has no family of is not recorded: variation, r
 trip quantiles, lateness, the floor.
 
 No rule aggregates over targets: a histogram is one path, probe and direction of
-one agent already, and so the labels that a site adds to its targets remain.`, []Group{pathLimits(), quantiles5m(), others5m(), variations5m(), lastMinutes(), pathStates(), maintenance(), sites()}},
+one agent already, and so the labels that a site adds to its targets remain.`, []Group{pathLimits(), quantiles5m(), others5m(), variations5m(), lastMinutes(), pathStates(), maintenance(), sites(), events()}},
 		{"oneway-baselines.yml", `Values of hours and days for panels and alerts: quantiles of an hour and of a day,
 baselines, and excesses over them. Load all files of this directory together; the head of
 oneway-recording.yml defines a quantile of many windows.`, []Group{hours(), excesses(), floorSteps(), days(), trends()}},
