@@ -90,7 +90,12 @@ func TestChangesOfStateAreEvents(t *testing.T) {
 	facts = pathstate.Facts{Decided: true, Silence: pathstate.NoReply}
 	look(time.Minute, "recovered", "down")
 	facts = pathstate.Facts{Decided: true, Replies: true, Measured: true, Answered: 20, Unanswered: 30, MaxLoss: 0.01}
-	look(time.Minute, "recovered", "down", "degraded")
+	look(time.Minute, "recovered", "down") // better, and not up
+	facts = pathstate.Facts{Decided: true, Replies: true, Measured: true, Answered: 2000, Unanswered: 30, MaxLoss: 0.5}
+	look(2*time.Hour, "recovered", "down")
+	look(2*time.Minute, "recovered", "down")
+	facts = pathstate.Facts{Decided: true, Replies: true, Measured: true, Answered: 2020, Unanswered: 60, MaxLoss: 0.01}
+	look(10*time.Minute, "recovered", "down", "degraded")
 }
 
 // TestARouteIsAnotherOneWhenAllPacketsTakeIt for a minute; packets that take two routes in turn are no change.

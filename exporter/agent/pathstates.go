@@ -100,7 +100,7 @@ func (p *pathState) changed(before pathstate.Reason) event.Kind {
 	case was == now || before == pathstate.NoData:
 	case now == pathstate.Down:
 		return event.Down
-	case now == pathstate.Degraded:
+	case now == pathstate.Degraded && was < pathstate.Degraded:
 		return event.Degraded
 	}
 	return ""

@@ -9,7 +9,8 @@ type Kind string
 const (
 	// Down: the path has no reply any more (pathstate.Down).
 	Down Kind = "down"
-	// Degraded: loss or delay is above its limit for certain (pathstate.Degraded), and was not, or the path was down.
+	// Degraded: loss or delay is above its limit for certain (pathstate.Degraded), and was not before. A path that is degraded after it was down has no event: it
+	// has one when it is up.
 	Degraded Kind = "degraded"
 	// Recovered: the path is up after it was degraded or down.
 	Recovered Kind = "recovered"

@@ -272,7 +272,7 @@ func (a *Agent) start(at time.Time) error {
 		}
 		labeled = append(labeled, pathlabel.Path{Name: p.of.Name, Labels: p.of.Labels()})
 	}
-	l.labels.Publish(l.sink, labeled)
+	l.labels.Publish(l.sink, "", labeled)
 	l.publish(a, at)
 	a.watcher.Started()
 	return a.watcher.Scrape(at, l.sink, true)
