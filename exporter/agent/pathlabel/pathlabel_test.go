@@ -85,13 +85,15 @@ func TestEachPathHasTheLabelsOfAll(t *testing.T) {
 	}{
 		{"", []Path{{Name: "a"}, {Name: "b"}}, ""},
 		{
-			"", []Path{{"b", map[string]string{"site": "x", "area": "1"}}, {Name: "a"}},
+			"",
+			[]Path{{"b", map[string]string{"site": "x", "area": "1"}}, {Name: "a"}},
 			"oneway_path_labels_info{area=,path=a,site=} 1\noneway_path_labels_info{area=1,path=b,site=x} 1",
 		},
 		{"", []Path{{"b", map[string]string{"zone": "z"}}, {Name: "a"}}, "oneway_path_labels_info{path=a,zone=} 1\noneway_path_labels_info{path=b,zone=z} 1"},
 		{"", []Path{{"b", map[string]string{"zone": "y"}}}, "oneway_path_labels_info{path=b,zone=y} 1"},
 		{
-			"hamburg", []Path{{"a", map[string]string{"site": "berlin"}}, {"b", map[string]string{"site": "seoul"}}, {"c", map[string]string{"site": "hamburg"}}, {Name: "d"}},
+			"hamburg",
+			[]Path{{"a", map[string]string{"site": "berlin"}}, {"b", map[string]string{"site": "seoul"}}, {"c", map[string]string{"site": "hamburg"}}, {Name: "d"}},
 			"oneway_path_labels_info{path=a,site=berlin,site_pair=berlin - hamburg} 1\noneway_path_labels_info{path=b,site=seoul,site_pair=hamburg - seoul} 1\n" +
 				"oneway_path_labels_info{path=c,site=hamburg,site_pair=} 1\noneway_path_labels_info{path=d,site=,site_pair=} 1",
 		},

@@ -89,7 +89,8 @@ func siteDegraded() string {
 $bad >= on () group_left () max($paths)
 and on (site) $bad / $count >= on () group_left () max($ratio)
 unless on (site) (count by (site) ($byPair) == 1 and on (site) ($byPair{$pair!=""} and on ($pair) ($ofPair)))`, names{
-		"byPair": SitePathsBadByPair.Name, "pair": pair, "ofPair": strings.ReplaceAll(pairDegraded(), "\n", " "), "bad": SitePathsBad.Name, "count": SitePaths.Name, "paths": ThresholdSitePaths.Name, "ratio": ThresholdSiteRatio.Name})
+		"byPair": SitePathsBadByPair.Name, "pair": pair, "ofPair": strings.ReplaceAll(pairDegraded(), "\n", " "), "bad": SitePathsBad.Name, "count": SitePaths.Name, "paths": ThresholdSitePaths.Name, "ratio": ThresholdSiteRatio.Name,
+	})
 }
 
 // sites is the group of the recorded ones, and these of pairs of sites: whether a site is degraded depends on its pairs.
