@@ -104,8 +104,8 @@ var (
 	LongOutcomes   = Rule{Name: longName("packets_outcomes", "increase1h"), Doc: `The packets received, lost or undecided, by direction: loss is lost over these, at any zoom the sum of both.`, Expr: hourPackets().Outcomes()}
 	LongArrived    = Rule{Name: longName("packets_arrived", "increase1h"), Doc: `The packets that arrived, or may have: as many less the known delays have an unknown one.`, Expr: hourPackets().MayHaveArrived()}
 	LongRoundTrips = Rule{Name: longName("round_trips", "increase1h"), Doc: `The packets that had a reply, or were lost there or back.`, Expr: hourPackets().RoundTrips()}
-	LongMeasured = Rule{Name: longName("measured_minutes", "count1h"), Doc: `The minutes of the hour with a scrape of the path, and the minutes with a reply: availability is the second over the first.`, Expr: onceAnHour("count_over_time(max_over_time(" + metric.ProbeUp.Name + "[1m])" + minutesOfHour + ")")}
-	LongUp       = Rule{Name: longName("up_minutes", "sum1h"), Expr: onceAnHour("sum_over_time(max_over_time(" + metric.ProbeUp.Name + "[1m])" + minutesOfHour + ")")}
+	LongMeasured   = Rule{Name: longName("measured_minutes", "count1h"), Doc: `The minutes of the hour with a scrape of the path, and the minutes with a reply: availability is the second over the first.`, Expr: onceAnHour("count_over_time(max_over_time(" + metric.ProbeUp.Name + "[1m])" + minutesOfHour + ")")}
+	LongUp         = Rule{Name: longName("up_minutes", "sum1h"), Expr: onceAnHour("sum_over_time(max_over_time(" + metric.ProbeUp.Name + "[1m])" + minutesOfHour + ")")}
 	// LongDelayQuantiles are the quantiles of each hour, for panels that are fast; of longer times they follow from the histograms only.
 	LongDelayQuantiles = Rule{Name: longName(baseName(metric.Delay), "quantile1h"), Doc: `Quantiles of the hour, withheld where unknown delays may change them: for panels of a year. Quantiles of longer times, of hours of the day or of kinds of days follow from the sum of
 the histograms, never from these.`, Expr: onceAnHour(DelayQuantiles1h.Name)}

@@ -124,6 +124,7 @@ func (s *store) fill(at int64, progress func(series int)) error {
 		it = set.At().Iterator(it)
 		for v := it.Next(); v != chunkenc.ValNone && err == nil; v = it.Next() {
 			switch v {
+			case chunkenc.ValNone:
 			case chunkenc.ValFloat:
 				t, f := it.At()
 				ref, err = a.Append(ref, l, t, f)
