@@ -31,7 +31,7 @@ func agentsRow(b *boardBuilder) {
 		column{title: "sites", label: "site_pair", own: invisible()},
 		column{title: metric.Probe, label: metric.Probe, own: invisible()},
 		column{title: jobColumn, label: "job", own: invisible()},
-	).Span(12).Height(10).Thresholds(steps(step{0, gray})).
+	).Span(24).Height(9).Thresholds(steps(step{0, gray})).
 		WithTransformation(sortedDown("since")).WithTransformation(sortedBy("severity")))
 	each := func(expr string) string { return "max by (job, instance) (" + expr + ")" }
 	lately := func(series string) string { return "last_over_time(" + series + "[1h])" }
@@ -54,6 +54,6 @@ func agentsRow(b *boardBuilder) {
 		column{title: "clock", query: each(stateNumber(agents)), own: props{cellColor("color-text"), prop("custom.width", 140), prop("mappings", append(values(stateNumbers()), missing(gray)))}},
 		column{title: "bound", query: each(agents(metric.ClockErrorBound)), unit: "s", own: append(coloredFrom(step{0, gray}, step{rules.ThresholdClockErrorSeconds.Default, orange}, step{0.1, red}), prop("custom.width", 80))},
 		column{title: jobColumn, label: "job", own: invisible()},
-	).Span(12).Height(10).Thresholds(steps(step{0, gray})).
+	).Span(24).Height(9).Thresholds(steps(step{0, gray})).
 		WithTransformation(sortedDown("not up")).WithTransformation(sortedBy("scraped")))
 }
