@@ -7,11 +7,13 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata" // the host may lack a zone database
 
+	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/estimate/history"
 	"oneway.example/exporter/serve/promapi"
 )
@@ -309,6 +311,7 @@ func TestWhyThereIsNoHistory(t *testing.T) {
 		{"a label with a mistake", "delay", paths, paths, infos, map[string]string{"acess": "umts"}, `has the label "acess"; did you mean "access"?`, "rules"},
 		{"a value with a mistake", "delay", paths, paths, infos, map[string]string{"access": "utms"}, `has access=utms (did you mean "umts"?)`, "rules"},
 		{"a second store without the labels", "delay", paths, "", "", map[string]string{"access": "umts"}, "has no oneway_path_labels_info", "retention"},
+		{"a quantile that is not recorded", "delay-p99", paths, paths, infos, nil, "Prometheus has no hourly delay p99: the recording rules record p50 and p95", "retention"},
 		{"an empty store", "delay", "", "", "", nil, "is the agent one of its targets", "retention"},
 	} {
 		q := query(t, c.measure)
@@ -316,6 +319,46 @@ func TestWhyThereIsNoHistory(t *testing.T) {
 		_, err := store(t, c.recorded, c.scraped, c.series).Read(t.Context(), q)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), c.not) {
 			t.Errorf("%s: %v; want %q, without %q", c.name, err, c.want, c.not)
+		}
+	}
+}
+
+// What users may select is recorded, and documented with its series.
+func TestMeasuresAreRecordedAndDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../doc/trends.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	series, ranks := map[string]bool{}, map[string]bool{}
+	for _, f := range rules.Files() {
+		for _, g := range f.Groups {
+			for _, r := range g.Rules {
+				series[r.Name] = true
+			}
+		}
+	}
+	for _, r := range rules.DelayQuantiles1h.Rules { // LongDelayQuantiles has their labels
+		for _, l := range r.Labels {
+			ranks[fmt.Sprintf("%s=%q", l.Name, l.Value)] = true
+		}
+	}
+	for _, m := range Measures() {
+		if m.recorded == rules.LongDelayQuantiles.Name && !ranks[m.matcher] {
+			t.Errorf("%s: no rule records {%s}, only %v", m.Name, m.matcher, ranks)
+		}
+		row := ""
+		for line := range strings.SplitSeq(string(text), "\n") {
+			if first, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), "|"); strings.HasPrefix(line, "| ") && strings.Contains(first, "`"+m.Name+"`") {
+				row = line
+			}
+		}
+		if row == "" {
+			t.Errorf("doc/trends.md has no row of --measure=%s", m.Name)
+		}
+		for _, name := range []string{m.recorded, m.whole, m.bound} {
+			if name != "" && (!series[name] || !strings.Contains(row, "`"+name+"`")) {
+				t.Errorf("%s: %s is recorded: %t; its row in doc/trends.md: %s", m.Name, name, series[name], row)
+			}
 		}
 	}
 }

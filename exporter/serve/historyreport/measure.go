@@ -15,7 +15,8 @@ type Measure struct {
 	Name, Words string
 	Unit        unit.Unit
 	Better      history.Better
-	// recorded and whole are long-term series of Prometheus; whole is the whole of a share. bound is the series of the error bound.
+	// recorded and whole are long-term series of Prometheus; whole is the whole of a share. bound is the series of the error bound. Without
+	// recorded only InfluxDB has the quantity.
 	recorded, whole, bound string
 	// matcher of the recorded series.
 	matcher string
@@ -39,18 +40,22 @@ const runPoints = "oneway_run_tcp"
 
 // Measures are all quantities.
 func Measures() []Measure {
-	delay := func(name, words, rank, field string) Measure {
+	delay := func(name, words, field string) Measure {
 		return Measure{
 			Name: name, Words: words, Unit: unit.Seconds, Better: history.Lower,
-			recorded: rules.LongDelayQuantiles.Name, matcher: metric.QuantileL + `="` + rank + `"`, bound: rules.LongBound.Name,
-			points:       fields{measurement: "oneway_delay", value: field, bound: "delay_error_bound_seconds", function: "mean"},
-			distribution: metric.Delay,
+			points: fields{measurement: "oneway_delay", value: field, bound: "delay_error_bound_seconds", function: "mean"},
 		}
 	}
+	// Of the quantiles of an hour the rules record p50 and p95.
+	ofHours := func(m Measure, rank string) Measure {
+		m.recorded, m.matcher, m.bound = rules.LongDelayQuantiles.Name, metric.QuantileL+`="`+rank+`"`, rules.LongBound.Name
+		m.distribution = metric.Delay
+		return m
+	}
 	return []Measure{
-		delay("delay", "delay p50", "0.5", "delay_p50_seconds"),
-		delay("delay-p95", "delay p95", "0.95", "delay_p95_seconds"),
-		delay("delay-p99", "delay p99", "0.99", "delay_p99_seconds"),
+		ofHours(delay("delay", "delay p50", "delay_p50_seconds"), "0.5"),
+		ofHours(delay("delay-p95", "delay p95", "delay_p95_seconds"), "0.95"),
+		delay("delay-p99", "delay p99", "delay_p99_seconds"),
 		{
 			Name: "loss", Words: "loss", Unit: unit.Ratio, Better: history.Lower,
 			recorded: rules.LongIncrease(metric.PacketsLost), whole: rules.LongOutcomes.Name,

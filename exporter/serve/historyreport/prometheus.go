@@ -31,6 +31,9 @@ const hourLabel, kindLabel, zoneLabel = "hour", "day_type", "zone"
 
 // Read implements Source. The labels of the paths (oneway_path_labels_info) are labels of the histories.
 func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
+	if q.Measure.recorded == "" {
+		return nil, fmt.Errorf("historyreport: Prometheus has no hourly %s: the recording rules record p50 and p95 of an hour; --influxdb.url reads it from InfluxDB", q.Measure.Words)
+	}
 	c := p.Server.Connect()
 	names, err := pathLabels(ctx, c, q)
 	if err != nil {
