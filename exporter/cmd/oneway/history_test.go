@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/serve/historyreport"
 )
 
 // delays is a CSV file of four weeks of hours of two access networks; one is slower by a fifth.
@@ -63,6 +65,7 @@ func TestTrendsNameTheZones(t *testing.T) {
 		{historyFlags{measure: "throughput", influx: "http://127.0.0.1:8086"}, true},
 		{historyFlags{measure: "throughput", csv: "runs.csv"}, false},
 	} {
+		c.of.measured, _ = historyreport.MeasureByName(c.of.measure)
 		if got := c.of.zones(); strings.Contains(got, "of each agent") != c.local {
 			t.Errorf("%+v: %s, want hours of the agent: %v", c.of, got, c.local)
 		}

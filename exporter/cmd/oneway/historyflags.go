@@ -166,7 +166,7 @@ func (f *historyFlags) step(phase string) func(done, all int) {
 func (f *historyFlags) options() historyreport.Options {
 	return historyreport.Options{
 		Options: history.Options{Margin: f.margin / 100, Seed: f.seed},
-		Loss:    f.loss / 100, Busy: [2]int{18, 22}, End: f.end, Zone: f.location,
+		Loss:    f.loss / 100, End: f.end, Zone: f.location,
 	}
 }
 
@@ -180,7 +180,7 @@ func (f *historyFlags) zoneName() string {
 
 // zones says which local time the hours of the day have: recorded hours, and runs in InfluxDB, have the one of their agent.
 func (f *historyFlags) zones() string {
-	if f.csv == "" && (f.influx == "" || f.measure == "throughput") {
+	if f.csv == "" && (f.influx == "" || f.measured.OfRuns()) {
 		return "times in " + f.zoneName() + "; hours, kinds of days and months in the local time of each agent"
 	}
 	return "times and hours in " + f.zoneName()

@@ -225,6 +225,11 @@ func TestLinesHaveAFigureAndAVerdictEach(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
+	for _, c := range Analyze(evening(56), m, Options{End: monday.AddDate(0, 0, 56), Zone: time.UTC}).Comparisons {
+		if strings.Contains(c.Name, "busy") {
+			t.Errorf("without busy hours: %s", c.Text)
+		}
+	}
 }
 
 func TestPercent(t *testing.T) {

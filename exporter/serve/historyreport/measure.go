@@ -35,6 +35,9 @@ type fields struct {
 // Share reports whether the quantity is a share of a whole, such as loss.
 func (m *Measure) Share() bool { return m.whole != "" }
 
+// OfRuns reports whether the quantity is of runs of a load test: their points have the local hour of the agent.
+func (m *Measure) OfRuns() bool { return m.points.measurement == runPoints }
+
 // runPoints has the runs of the probe tcp.
 const runPoints = "oneway_run_tcp"
 

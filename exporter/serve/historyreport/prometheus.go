@@ -98,7 +98,7 @@ func (q *Query) missing(ctx context.Context, c *promapi.Client, names map[[2]str
 
 // unrecorded is why a series of the measure is not recorded.
 func (m *Measure) unrecorded() string {
-	if m.points.measurement == runPoints {
+	if m.OfRuns() {
 		return "no run of the probe tcp completed, or the recording rules are not loaded"
 	}
 	return "the recording rules write it once an hour; are they loaded, and does the path have it (profile, clocks)?"

@@ -15,7 +15,8 @@ type Options struct {
 	history.Options
 	// Loss is the difference of loss that does not matter; 0: history.DefaultShareMargin.
 	Loss float64
-	// Busy are the local hours that are compared with the rest, the first one and the one after the last; both 0: 18 and 22.
+	// Busy are the local hours of weekdays that Analyze compares with the other hours: the first one, and the one after the last. Both 0: it
+	// does not compare them.
 	Busy [2]int
 	// End is the end of this week.
 	End time.Time
