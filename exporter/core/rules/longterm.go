@@ -2,6 +2,7 @@ package rules
 
 import (
 	"strings"
+	"time"
 
 	"oneway.example/exporter/core/metric"
 )
@@ -14,6 +15,10 @@ func longName(base, operation string) string { return "oneway:long:" + base + ":
 
 // LongIncrease is the name of the increase of a counter or histogram in an hour.
 func LongIncrease(d *metric.Desc) string { return longName(baseName(d), "increase1h") }
+
+// RecordedWithin is the time within which an hour is recorded after its end: the evaluation of FullHour, and a margin. A query of the hours that
+// end in a time reads the samples of as much later.
+const RecordedWithin = 10 * time.Minute
 
 // FullHour has a series in the first evaluation after each local full hour only.
 var FullHour = Rule{

@@ -38,7 +38,7 @@ const pathLabelsOfHours = "job, instance, path, probe, direction"
 // distribution is the sum of the hours of a series by month and path, as the table of months of the dashboard Trends has it. agents selects the
 // agents of the path, by is a further label; each may be empty.
 func (q *Query) distribution(name, matcher, agents, by string) string {
-	within := "[1h] offset -" + strconv.Itoa(int(recorded.Seconds())) + "s"
+	within := "[1h] offset -" + strconv.Itoa(int(rules.RecordedWithin.Seconds())) + "s"
 	agent := map[string]string{}
 	for _, l := range []string{model.InstanceLabel, model.JobLabel} {
 		agent[l] = q.Labels[l]

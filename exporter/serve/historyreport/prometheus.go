@@ -13,6 +13,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
+	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/serve/promapi"
 )
@@ -22,9 +23,6 @@ type Prometheus struct{ Server *promapi.Server }
 
 // chunk is the time of one request: some thousand samples of a path.
 const chunk = 31 * 24 * time.Hour
-
-// recorded is the time within which an hour is recorded after its end, with a margin: samples of the time from..to have this later time.
-const recorded = 10 * time.Minute
 
 // Labels of the long-term series that are of a sample, not of a path.
 const hourLabel, kindLabel, zoneLabel = "hour", "day_type", "zone"
@@ -45,7 +43,7 @@ func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
 		if to.After(q.To) {
 			to = q.To
 		}
-		if err := p.part(ctx, c, q, from.Add(recorded), to.Add(recorded), names, all); err != nil {
+		if err := p.part(ctx, c, q, from.Add(rules.RecordedWithin), to.Add(rules.RecordedWithin), names, all); err != nil {
 			return nil, err
 		}
 		q.advance(to)

@@ -10,16 +10,12 @@ import (
 	"oneway.example/exporter/core/sample"
 )
 
-const (
-	// recordedWithin is the time within which the rules record an hour after its end, with a margin.
-	recordedWithin = 10 * time.Minute
-	// mostUnrecorded is the number of measured hours of a part that the rules may lack: those in which the agent started or stopped.
-	mostUnrecorded = 2
-)
+// mostUnrecorded is the number of measured hours of a part that the rules may lack: the hours in which the agent started or stopped.
+const mostUnrecorded = 2
 
 // hours selects a long-term series, which has a sample of each hour that ends in the part.
 func (p *part) hours(name string) string {
-	return p.series(name) + " offset -" + seconds(recordedWithin)
+	return p.series(name) + " offset -" + seconds(rules.RecordedWithin)
 }
 
 // sum adds a long-term series.
@@ -43,13 +39,13 @@ func (p *part) find(ctx context.Context) error {
 	sent := rules.LongIncrease(metric.PacketsSent) + "{" + p.match + "," + metric.Direction + "=\"" + sample.Forward.String() + "\"}"
 	up := metric.ProbeUp.Name + "{" + p.match + "}"
 	length := seconds(p.length)
-	begins := recordedWithin - p.length
+	begins := rules.RecordedWithin - p.length
 	at := func(offset time.Duration) string {
-		return fmt.Sprintf("count(count_over_time(%s[%s] offset %ds))", sent, seconds(recordedWithin+time.Second), -int64(offset.Seconds()))
+		return fmt.Sprintf("count(count_over_time(%s[%s] offset %ds))", sent, seconds(rules.RecordedWithin+time.Second), -int64(offset.Seconds()))
 	}
-	values, err := p.client.At(ctx, named("count_over_time(max(count_over_time("+sent+"[1h]))["+length+":1h] offset -"+seconds(recordedWithin)+")", hoursRecorded)+
+	values, err := p.client.At(ctx, named("count_over_time(max(count_over_time("+sent+"[1h]))["+length+":1h] offset -"+seconds(rules.RecordedWithin)+")", hoursRecorded)+
 		" or "+named("count_over_time(max(max_over_time("+up+"[1h]))["+length+":1h])", hoursMeasured)+
-		" or "+named(at(recordedWithin)+" or "+at(begins), atFullHours), p.to)
+		" or "+named(at(rules.RecordedWithin)+" or "+at(begins), atFullHours), p.to)
 	if err != nil {
 		return err
 	}
