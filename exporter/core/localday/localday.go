@@ -72,8 +72,13 @@ func (c Calendar) Holidays() *Holidays { return c.holidays }
 // DayType is the kind of the local day at t.
 func (c Calendar) DayType(t time.Time) DayType {
 	t = c.Local(t)
-	switch day := t.Weekday(); {
-	case c.holidays.Has(t):
+	return TypeOf(t.Weekday(), c.holidays.Has(t))
+}
+
+// TypeOf is the kind of a day of the week.
+func TypeOf(day time.Weekday, holiday bool) DayType {
+	switch {
+	case holiday:
 		return Holiday
 	case day == time.Saturday || day == time.Sunday:
 		return Weekend

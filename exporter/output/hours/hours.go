@@ -359,13 +359,7 @@ func (h *Hours) label() {
 		return
 	}
 	local := (h.at - 1 + h.calendar.offset).Time()
-	day := localday.Weekday
-	switch weekday := local.Weekday(); {
-	case h.calendar.holiday:
-		day = localday.Holiday
-	case weekday == time.Saturday || weekday == time.Sunday:
-		day = localday.Weekend
-	}
+	day := localday.TypeOf(local.Weekday(), h.calendar.holiday)
 	h.piece.labeled = true
 	h.piece.tags = [3]point.Tag{{Key: point.DayTypeTag, Value: string(day)}, {Key: point.LocalHourTag, Value: strconv.Itoa(local.Hour())}, {Key: point.ZoneTag, Value: h.calendar.zone}}
 }
