@@ -19,7 +19,7 @@ func (a *Agent) lease() []*task {
 	}
 	log := a.log.With("component", "leases")
 	s := linklease.NewServer(linklease.Options{
-		Socket: a.options.Socket, Group: a.options.SocketGroup, Links: a.shared.links, Sink: a.sink, Log: log, Find: a.place, Handlers: a.shared.work.handlers(a.maintained),
+		Socket: a.options.Socket, Group: a.options.SocketGroup, Links: a.shared.links, Sink: a.sink, Log: log, Find: a.place, Handlers: a.shared.work.handlers(a.selectable),
 	})
 	return []*task{a.always("the server of leases", log, s.Run)}
 }

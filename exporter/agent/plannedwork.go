@@ -86,7 +86,7 @@ func (o *maintenanceOptions) window() maintenance.Window {
 	}
 }
 
-// checkMaintenance checks the windows, and makes those in force of the ones without an error.
+// checkMaintenance checks the windows, and makes the windows of a plan from all that could be decoded: a plan with an error is not put in force.
 func (s *sharedSection) checkMaintenance() (found config.Problems) {
 	s.windows = nil
 	for i := range s.work {
@@ -126,7 +126,7 @@ func (p *plan) warnMaintenance() (found config.Problems) {
 	if len(p.shared.windows) == 0 {
 		return nil
 	}
-	facts := p.maintained()
+	facts := p.selectable()
 	for i := range p.shared.windows {
 		w, at := &p.shared.windows[i], p.shared.work[i].Place
 		if !w.To.IsZero() && !time.Now().Before(w.To) {
@@ -148,8 +148,8 @@ func selectsAny(s *maintenance.Selection, facts map[string]maintenance.Path) boo
 	return false
 }
 
-// maintained is what windows can select, by the name of the path.
-func (p *plan) maintained() map[string]maintenance.Path {
+// selectable are the paths as windows of maintenance select them, by name.
+func (p *plan) selectable() map[string]maintenance.Path {
 	links, all := p.pathLinks(), make(map[string]maintenance.Path, len(p.paths))
 	labels := make(map[string]string, len(p.paths))
 	for _, one := range p.paths {
@@ -164,12 +164,12 @@ func (p *plan) maintained() map[string]maintenance.Path {
 	return all
 }
 
-// maintained is maintained of the plan in force.
-func (a *Agent) maintained() map[string]maintenance.Path {
+// selectable are the paths of the plan in force.
+func (a *Agent) selectable() map[string]maintenance.Path {
 	a.mu.Lock()
 	p := a.inForce
 	a.mu.Unlock()
-	return p.maintained()
+	return p.selectable()
 }
 
 // plannedWork publishes which paths are under maintenance: the one decision for series, status and page.
@@ -220,7 +220,7 @@ func (w *plannedWork) find() map[string]*maintenance.State {
 	if s := now.OfAgent(); s != nil {
 		found[""] = s
 	}
-	for name, path := range w.plan.maintained() {
+	for name, path := range w.plan.selectable() {
 		if s := now.OfPath(path); s != nil {
 			found[name] = s
 		}

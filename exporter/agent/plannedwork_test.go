@@ -72,7 +72,7 @@ func TestOperatorsAddListAndEndMaintenance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := r.shared.work.handlers(r.maintained)[op](text)
+		got, err := r.shared.work.handlers(r.selectable)[op](text)
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func (a *Agent) Status() Status {
 	s.Maintenance = a.shared.work.book.List()
 	work, facts := a.shared.work.book.Now(), map[string]maintenance.Path(nil)
 	if !work.None() {
-		facts = p.maintained()
+		facts = p.selectable()
 	}
 	for _, j := range p.jobs {
 		t := j.target
