@@ -109,7 +109,7 @@ func GrafanaAlerts() []GrafanaAlert {
 			Value: "$HourNow - $HourBefore",
 			Math: "$HourNow - $HourBefore > $Bound + $BoundBefore && $HourNow > $HourBefore * " + decimal(ThresholdBusyHourRatio.Default) +
 				" && $HourNow - $HourBefore > " + decimal(ThresholdBusyHourSeconds.Default) + " && $Hours >= 2 && $HoursBefore >= 4 && !(" + shifted + ratio + ")",
-			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to {{ humanizeDuration $values.Value.Value }} longer in some hours of the last 7 days than in the same hours of the 28 days before: {{ $labels.day_type }} from {{ $labels.local_hour }}:00 ({{ humanizeDuration $values.Value.Value }}).",
+			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to {{ humanizeDuration $values.Value.Value }} longer in an hour of the last 7 days than in the same hour of the 28 days before: {{ $labels.day_type }} from {{ $labels.local_hour }}:00.",
 		},
 		{
 			Rule: TrendDataGap,
