@@ -20,8 +20,8 @@ func cellsRow(b *boardBuilder) {
 		t  text
 		of *metric.Desc
 	}{
-		{text{"Received, B less A, $direction", "Median received rate of B less that of A, in bits per second, by packet size (down) and packet rate (across); only cells with 10 or more runs in both conditions.", inBits, noPairs}, metric.SizeSweepReceived},
-		{text{"Delay, B less A, $direction", "Median delay of B less that of A, by packet size (down) and packet rate (across); only cells with 10 or more runs in both conditions.", "s", noPairs}, metric.SizeSweepDelay},
+		{text{"Received, B less A, $direction", "Median received rate of B less the one of A, in bits per second, by packet size (down) and packet rate (across); only cells with 10 or more runs in both conditions.", inBits, noPairs}, metric.SizeSweepReceived},
+		{text{"Delay, B less A, $direction", "Median delay of B less the one of A, by packet size (down) and packet rate (across); only cells with 10 or more runs in both conditions.", "s", noPairs}, metric.SizeSweepDelay},
 	} {
 		b.WithPanel(cells(c.t, cellDifference(c.of), props{prop("color", map[string]any{"mode": "continuous-BlPu"})}, steps(step{0, gray})))
 	}

@@ -44,7 +44,7 @@ func (f *historyFlags) register(cmd *kingpin.CmdClause) {
 	cmd.Flag("measure", "What is read: "+strings.Join(names, ", ")+".").Default(names[0]).EnumVar(&f.measure, names...)
 	cmd.Flag("from", fmt.Sprintf("Begin: a date in --timezone, or a time of RFC 3339; default: %d days before --to.", defaultDays)).PlaceHolder("2026-01-01").StringVar(&f.from)
 	cmd.Flag("to", "End, not included: a date in --timezone, or a time of RFC 3339; default: now.").PlaceHolder("2027-01-01").StringVar(&f.to)
-	cmd.Flag("timezone", "Time zone of dates, and of hours that the store does not know, such as Europe/Berlin; default: that of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
+	cmd.Flag("timezone", "Time zone of dates, and of hours that the store does not know, such as Europe/Berlin; default: the zone of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
 	cmd.Flag("margin", "Difference in percent of the median that does not matter.").Default("10").Float64Var(&f.margin)
 	cmd.Flag("loss-margin", "Difference of loss in percent of the packets that does not matter.").Default("0.1").Float64Var(&f.loss)
 	cmd.Flag("seed", "Seed of the random draws of days.").Default("1").Uint64Var(&f.seed)

@@ -61,7 +61,7 @@ func reportCommand(app *kingpin.Application) {
 	cmd.Flag("from", "Begin: a date in --timezone, or a time of RFC 3339.").PlaceHolder("2026-10-01").StringVar(&f.from)
 	cmd.Flag("to", "End, not included: a date in --timezone, or a time of RFC 3339; default: one month after --from.").PlaceHolder("2026-11-01").StringVar(&f.to)
 	cmd.Flag("by", "Period of a row: month, week (from Monday) or day.").Default(string(slareport.Month)).EnumVar(&f.by, slareport.Units()...)
-	cmd.Flag("timezone", "Time zone of dates and periods, such as Europe/Berlin or UTC; default: that of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
+	cmd.Flag("timezone", "Time zone of dates and periods, such as Europe/Berlin or UTC; default: the zone of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
 	cmd.Flag("interval", fmt.Sprintf("Interval of availability, %s to %s; at least the scrape interval.", option.String(leastInterval), option.String(mostInterval))).Default("1m").DurationVar(&f.interval)
 	cmd.Flag("probe", "Light probe of the path, if it has several.").PlaceHolder("NAME").StringVar(&f.probe)
 	cmd.Flag("instance", "Agent that measures the path, by its label instance, if several do.").PlaceHolder("NAME").StringVar(&f.instance)
