@@ -50,13 +50,22 @@ func rec(name string, matchers ...string) string {
 	return recFrom(thisPath, name, matchers...)
 }
 
-// call selects the G.107 ratings of the selected codec, with an adaptive playout buffer if it is configured.
+// Matchers of ratings of calls: of the selected codec, and by the model of G.107.
+const (
+	selectedCodec = metric.CodecL + `="$codec"`
+	g107          = metric.ModelL + `="g107"`
+)
+
+// ofBuffer selects what stands for a call, by matchers: with an adaptive playout buffer if it is configured, else with any.
+func ofBuffer(selects func(matchers ...string) string, matchers ...string) string {
+	return selects(append(slices.Clone(matchers), metric.BufferL+`="adaptive"`)...) + " or " + selects(matchers...)
+}
+
+// call selects the G.107 ratings of the selected codec.
 func call(d *metric.Desc) string {
-	as := []string{metric.CodecL + `="$codec"`, metric.ModelL + `="g107"`}
-	best := func(matchers []string) string {
+	return ofBuffer(func(matchers ...string) string {
 		return "max by (" + metric.Direction + ") (" + of(d, matchers...) + ")"
-	}
-	return best(append(as, metric.BufferL+`="adaptive"`)) + " or " + best(as)
+	}, selectedCodec, g107)
 }
 
 // quantile is the q-quantile by the given labels, from a native histogram (resolution 9 %), or from classic buckets if the

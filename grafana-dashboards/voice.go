@@ -72,28 +72,24 @@ func alignedRow(b *boardBuilder) {
 		"Playout loss of the same windows",
 		"Packets that the call does not hear: lost on the path, or too late for the playout (de-jitter) buffer, divided by all. What is above the loss of the path came too late.",
 		"percentunit", noRating,
-	}, leastRatio, ranged("max by (direction, buffer) ("+of(metric.VoicePlayoutLoss, metric.CodecL+`="$codec"`)+")", "{{direction}} {{buffer}}"))))
+	}, leastRatio, ranged("max by (direction, buffer) ("+of(metric.VoicePlayoutLoss, selectedCodec)+")", "{{direction}} {{buffer}}"))))
 }
 
-// played selects a family without models as call does: of the selected codec, with an adaptive playout buffer if it is configured.
+// played selects a family without models as call does.
 func played(d *metric.Desc) string {
-	as := metric.CodecL + `="$codec"`
-	best := func(matchers ...string) string {
+	return ofBuffer(func(matchers ...string) string {
 		return "max by (" + metric.Direction + ") (" + of(d, matchers...) + ")"
-	}
-	return best(as, metric.BufferL+`="adaptive"`) + " or " + best(as)
+	}, selectedCodec)
 }
 
 // codecColors are in the order of voice.Codecs. Blue, orange and green have other meanings.
 var codecColors = [...]string{"dark-yellow", purple, "#1aa3a3", "#a3541a", "#d44fa0", red}
 
-// rByCodec is R by codec, with an adaptive playout buffer if it is configured.
-func rByCodec(matchers ...string) string {
-	g107 := metric.ModelL + `="g107"`
-	best := func(more ...string) string {
-		return "max by (direction, codec) (" + of(metric.VoiceR, append(append(more, g107), matchers...)...) + ")"
-	}
-	return best(metric.BufferL+`="adaptive"`) + " or " + best()
+// rByCodec is R by codec.
+func rByCodec(matcher string) string {
+	return ofBuffer(func(matchers ...string) string {
+		return "max by (direction, codec) (" + of(metric.VoiceR, matchers...) + ")"
+	}, g107, matcher)
 }
 
 func codecsRow(b *boardBuilder) {
@@ -112,7 +108,6 @@ func codecsRow(b *boardBuilder) {
 	})
 	b.WithPanel(scores().Span(24).Height(7))
 	each := func(expr string) string { return "max by (direction, codec, buffer) (" + expr + ")" }
-	g107 := metric.ModelL + `="g107"`
 	over := func(function string) string {
 		return function + "(" + of(metric.VoiceR, g107) + dashboardRange + ")"
 	}
@@ -143,11 +138,9 @@ func lowMinutes(limit float64, within string) string {
 
 // leastOfMinute is the least R of the windows of a minute, of the selected codec, by direction.
 func leastOfMinute() string {
-	as := []string{metric.CodecL + `="$codec"`, metric.ModelL + `="g107"`}
-	of := func(matchers []string) string {
+	return "(" + ofBuffer(func(matchers ...string) string {
 		return "max by (direction) (min_over_time(" + of(metric.VoiceR, matchers...) + "[1m]))"
-	}
-	return "(" + of(append(as, metric.BufferL+`="adaptive"`)) + " or " + of(as) + ")"
+	}, selectedCodec, g107) + ")"
 }
 
 func minutesRow(b *boardBuilder) {
@@ -177,7 +170,7 @@ func minutesTile(limit float64) *stat.PanelBuilder {
 
 // minutesByHour are from the recorded hours, so that they are the same for a day and for a year.
 func minutesByHour(direction string) *timeseries.PanelBuilder {
-	within := past{base: thisPath, within: stepRange, matchers: []string{metric.CodecL + `="$codec"`, metric.ModelL + `="g107"`, metric.Direction + `="` + direction + `"`}}
+	within := past{base: thisPath, within: stepRange, matchers: []string{selectedCodec, g107, metric.Direction + `="` + direction + `"`}}
 	below := func(r rules.Rule) *prometheus.DataqueryBuilder {
 		limit := "below 80"
 		if r.Name == rules.LongRBelow70.Name {

@@ -24,7 +24,7 @@ func ofCodec(number func(voice.Codec) float64) string {
 	for _, c := range voice.Codecs() {
 		all = append(all, `label_replace(vector(`+plain(number(c))+`), "`+metric.CodecL+`", "`+c.Name+`", "", "")`)
 	}
-	return "scalar(max((" + strings.Join(all, " or ") + ") and on (" + metric.CodecL + ") " + of(metric.VoiceR, metric.CodecL+`="$codec"`) + "))"
+	return "scalar(max((" + strings.Join(all, " or ") + ") and on (" + metric.CodecL + ") " + of(metric.VoiceR, selectedCodec) + "))"
 }
 
 // clearest is Ro - Is, what R would be without Id and Ie,eff. A call without delay has an Id of 0.2, and so R 93.2.
@@ -38,8 +38,7 @@ func clearest() float64 {
 func costs(name, matcher string) *timeseries.PanelBuilder {
 	one := func(expr string) string { return "max(" + expr + ")" }
 	here := func(d *metric.Desc) string {
-		as := []string{metric.CodecL + `="$codec"`, metric.ModelL + `="g107"`, matcher}
-		return "(" + one(of(d, append(as, metric.BufferL+`="adaptive"`)...)) + " or " + one(of(d, as...)) + ")"
+		return "(" + ofBuffer(func(matchers ...string) string { return one(of(d, matchers...)) }, selectedCodec, g107, matcher) + ")"
 	}
 	codec := ofCodec(func(c voice.Codec) float64 { return c.Ie })
 	lost := "(100 * " + one(of(metric.LossRatio, matcher)) + ")"
