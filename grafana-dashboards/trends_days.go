@@ -11,7 +11,7 @@ import (
 	"oneway.example/exporter/core/rules"
 )
 
-const dayType = "day_type"
+const dayType = metric.DayTypeL
 
 func timeOfDayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Hours and days, in the local time of the agent"))

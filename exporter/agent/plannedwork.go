@@ -153,7 +153,7 @@ func (p *plan) selectable() map[string]maintenance.Path {
 	links, all := p.pathLinks(), make(map[string]maintenance.Path, len(p.paths))
 	labels := make(map[string]string, len(p.paths))
 	for _, one := range p.paths {
-		labels[one.Name] = one.Labels["site"]
+		labels[one.Name] = one.Labels[metric.SiteL]
 	}
 	for _, j := range p.jobs {
 		name := j.target.Path

@@ -25,6 +25,10 @@ const (
 	tokenL = "token"
 	// StateL is a member of a fixed set of states.
 	StateL = "state"
+	// DayTypeL is the kind of a local day; HourL is the local hour of recorded series, and LocalHourL of points.
+	DayTypeL   = "day_type"
+	HourL      = "hour"
+	LocalHourL = "local_hour"
 	// SiteL is the label of paths with the site of the host at their other end, if the configuration gives it. SitePairL has the site of the agent, too.
 	SiteL     = "site"
 	SitePairL = "site_pair"

@@ -30,7 +30,7 @@ type GrafanaQuery struct {
 // Tags of the series: Grafana has them as labels. host is the tag of the agent that the output influxdb adds by default.
 const (
 	grafanaPath = `"host", "path", "probe", "direction"`
-	grafanaHour = grafanaPath + `, "day_type", "local_hour"`
+	grafanaHour = grafanaPath + `, "` + metric.DayTypeL + `", "` + metric.LocalHourL + `"`
 )
 
 // weeks are the two times that alerts of weeks compare.

@@ -69,8 +69,8 @@ const (
 // Tags of the values of a run besides its labels: the hour (0..23) and the kind of day (weekday, weekend, holiday) of its end, in the local time of
 // the agent. InfluxQL cannot group by the hour of the day.
 const (
-	LocalHourTag = "local_hour"
-	DayTypeTag   = "day_type"
+	LocalHourTag = metric.LocalHourL
+	DayTypeTag   = metric.DayTypeL
 )
 
 // OfRun is the measurement of the values of runs.

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/model"
+
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/estimate/history"
 )
 
@@ -122,7 +125,7 @@ func (f CSV) row(header, row []string, q Query, all collect, times *span) error 
 		default:
 			if f.Value == "value" { // other columns of a table of figures are no labels
 				labels[name] = row[i]
-			} else if slices.Contains([]string{"path", "probe", "instance", "site"}, name) {
+			} else if slices.Contains([]string{metric.Path, metric.Probe, model.InstanceLabel, metric.SiteL}, name) {
 				labels[name] = row[i]
 			}
 		}

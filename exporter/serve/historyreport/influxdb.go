@@ -93,7 +93,7 @@ type influxRow struct {
 }
 
 // runHour is the tag of points of runs with the local hour of the agent.
-const runHour = "local_hour"
+const runHour = metric.LocalHourL
 
 // add adds the hours of a row. InfluxDB gives the begin of an hour.
 func (r influxRow) add(q Query, all collect) {

@@ -25,7 +25,7 @@ type Prometheus struct{ Server *promapi.Server }
 const chunk = 31 * 24 * time.Hour
 
 // Labels of the long-term series that are of a sample, not of a path.
-const hourLabel, kindLabel, zoneLabel = "hour", "day_type", "zone"
+const hourLabel, kindLabel, zoneLabel = metric.HourL, metric.DayTypeL, metric.Zone
 
 // Read implements Source. The labels of the paths (oneway_path_labels_info) are labels of the histories.
 func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {

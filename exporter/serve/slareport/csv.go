@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent/pathlabel"
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/sample"
 )
 
@@ -25,7 +26,7 @@ func columns() []column {
 		{"probe", func(r *Row) string { return r.Probe }},
 		{"instance", func(r *Row) string { return r.Instance }},
 		{"target", func(r *Row) string { return r.Target }},
-		{"site", func(r *Row) string { return r.Labels["site"] }},
+		{"site", func(r *Row) string { return r.Labels[metric.SiteL] }},
 		{"labels", func(r *Row) string { return pathlabel.Text(r.Labels) }},
 		{"from", func(r *Row) string { return r.From.Format(time.RFC3339) }},
 		{"to", func(r *Row) string { return r.To.Format(time.RFC3339) }},
