@@ -6,7 +6,7 @@ import (
 	"oneway.example/exporter/core/metric"
 )
 
-// EventsKept is how long the last event of a kind is known after its series has ended: by a restart of the agent, which forgets it.
+// EventsKept is how long after an event it is known where its series has ended: by a restart of the agent, which forgets it.
 const EventsKept = 48 * time.Hour
 
 // eventLast is a constant because its rule uses it itself.
