@@ -122,6 +122,32 @@ func TestStepsOfAPathThatChangesSlowly(t *testing.T) {
 	}
 }
 
+// The effects of hours and kinds of days are not taken over a step: the levels before and after it are the path's.
+func TestStepInTheMiddleLeavesTheLevels(t *testing.T) {
+	seed, n := testseed.Of(t), *histories
+	wrong, largest := 0, 0.0
+	for i := range n {
+		rng := rand.New(rand.NewPCG(seed, uint64(10e6+i)))
+		m := steady
+		m.days, m.level, m.step, m.effect = 49, 100, 0.2, nil
+		m.stepAt = 24*20 + rng.IntN(24*9)
+		all := Changes(m.samples(rng))
+		if len(all) != 1 {
+			wrong++
+			continue
+		}
+		off := max(math.Abs(all[0].Before-100), math.Abs(all[0].After-120))
+		if largest = max(largest, off); off > 2 {
+			wrong++
+		}
+	}
+	text := fmt.Sprintf("another level or number of steps in %d of %d, largest error of a level %.1f %%\n", wrong, n, largest)
+	record(t, fmt.Sprintf("Levels of a step of 20 %% in the middle, seed %d", seed), text)
+	if float64(wrong) > (0.05+tolerance(0.05, n))*float64(n) {
+		t.Error(text)
+	}
+}
+
 // A clock fault makes the bound wide: the step may be the clocks'.
 func TestStepWithinTheErrorBoundsIsMarked(t *testing.T) {
 	m := steady

@@ -10,8 +10,13 @@ import (
 // fewestSeason is the number of days of a kind that has hours of its own.
 const fewestSeason = 5
 
-// deseasoned are the samples without the effect of the hour of the week: the median of the hour, for each kind of day with enough
-// days, less the median of all.
+// aroundDays is the number of days with samples whose median is the level at the day in their middle: a week has both kinds of days as often
+// as any other one.
+const aroundDays = 7
+
+// deseasoned are the samples, which are sorted by time, without the effect of the hour of the week: for each kind of day with enough days, the
+// median of the hour's values less the level of the days around each. Over values with their levels, a step in the middle would move all
+// effects, and the levels with them.
 func deseasoned(samples []Sample) []Sample {
 	days := [3]map[int]bool{{}, {}, {}}
 	for _, s := range samples {
@@ -24,15 +29,15 @@ func deseasoned(samples []Sample) []Sample {
 		}
 		return int(kind)*hours + s.Hour
 	}
-	by := make([][]float64, 3*hours)
+	by, level := make([][]float64, 3*hours), localLevels(samples)
 	for _, s := range samples {
-		by[group(s)] = append(by[group(s)], s.Value)
+		by[group(s)] = append(by[group(s)], s.Value-level[s.Day])
 	}
-	effect, all := make([]float64, len(by)), medianOf(samples)
+	effect := make([]float64, len(by))
 	for i, values := range by {
 		slices.Sort(values)
 		if len(values) >= fewestSeason {
-			effect[i] = orderstat.Median(values) - all
+			effect[i] = orderstat.Median(values)
 		}
 	}
 	without := slices.Clone(samples)
@@ -40,6 +45,25 @@ func deseasoned(samples []Sample) []Sample {
 		without[i].Value -= effect[group(without[i])]
 	}
 	return without
+}
+
+// localLevels are, by day, the medians of the seven days with samples around it; of days at both ends, of the first or last seven.
+func localLevels(samples []Sample) map[int]float64 {
+	by := map[int][]float64{}
+	for _, s := range samples {
+		by[s.Day] = append(by[s.Day], s.Value)
+	}
+	days := slices.Sorted(maps.Keys(by))
+	level := make(map[int]float64, len(days))
+	for i, day := range days {
+		first := max(0, min(i-aroundDays/2, len(days)-aroundDays))
+		var values []float64
+		for _, d := range days[first:min(len(days), first+aroundDays)] {
+			values = append(values, by[d]...)
+		}
+		level[day] = orderstat.Median(orderstat.Sorted(values))
+	}
+	return level
 }
 
 // daily is the median of a day.
