@@ -43,6 +43,17 @@ const (
 // of all buckets, each times the share of it that is below the quantile. InfluxQL divides by zero to 0, and has no conditions: the share
 // of a bucket with b values, where a of them are below the quantile, is (|a| - |a-b| + b) / 2b, and of an empty bucket 1 where a is above 0.
 func influxQuantile(rank float64, within, tags string) string {
+	return influxQuantileOf(rank, within, tags, tags)
+}
+
+// influxSecond is the second largest quantile of single hours; of one hour its own.
+func influxSecond(rank float64, within, tags string) string {
+	return fmt.Sprintf(`SELECT min("largest") AS "value" FROM (SELECT top("value", 2) AS "largest" FROM (%s) GROUP BY %s) GROUP BY %s`,
+		influxQuantileOf(rank, within, "time(1h), "+tags+" fill(none)", tags), tags, tags)
+}
+
+// influxQuantileOf is influxQuantile of groups, which have the tags.
+func influxQuantileOf(rank float64, within, groups, tags string) string {
 	sums, terms := []string{`sum("delays") AS "n"`}, []string{}
 	bounds, below, lower := metric.Delay.Buckets, "0", 0.0
 	for i, b := range bounds {
@@ -55,7 +66,7 @@ func influxQuantile(rank float64, within, tags string) string {
 		below, lower = `"`+name+`"`, b
 	}
 	return fmt.Sprintf(`SELECT %s AS "value" FROM (SELECT %s FROM "long"."oneway_hour" WHERE %s GROUP BY %s) WHERE "n" > 0 GROUP BY %s`,
-		strings.Join(terms, " + "), strings.Join(sums, ", "), within, tags, tags)
+		strings.Join(terms, " + "), strings.Join(sums, ", "), within, groups, tags)
 }
 
 // influxBucket is the field of the delays up to a bound, as package point names it (BucketField).
@@ -81,6 +92,12 @@ func latestOf(field, measurement string) string {
 // shifted is the condition of TrendShift with the names of its queries: the medians, and both bounds.
 const shifted = "abs($Now - $Before) > $Bound + $BoundBefore && abs(($Now - $Before) / $Before) > "
 
+// longer is the condition that a p95 is longer than the one of the same hours before.
+func longer(p95 string) string {
+	return fmt.Sprintf("%[1]s - $HourBefore > $Bound + $BoundBefore && %[1]s > $HourBefore * %[2]s && %[1]s - $HourBefore > %[3]s", p95,
+		decimal(ThresholdBusyHourRatio.Default), decimal(ThresholdBusyHourSeconds.Default))
+}
+
 // GrafanaAlerts are the alerts of weeks for sites with InfluxDB alone. OnewayRetentionShort is not one of them: a statement of InfluxQL cannot read the
 // retention of its database, and deploy/influxdb sets it.
 func GrafanaAlerts() []GrafanaAlert {
@@ -101,14 +118,14 @@ func GrafanaAlerts() []GrafanaAlert {
 			Queries: append([]GrafanaQuery{
 				{"HourNow", influxQuantile(0.95, thisWeek, grafanaHour)},
 				{"HourBefore", influxQuantile(0.95, fourBefore, grafanaHour)},
+				{"Second", influxSecond(0.95, thisWeek, grafanaHour)},
 				{"Hours", influxHours(thisWeek, grafanaHour)},
 				{"HoursBefore", influxHours(fourBefore, grafanaHour)},
 				{"Now", influxQuantile(0.5, thisWeek, grafanaPath)},
 				{"Before", influxQuantile(0.5, fourBefore, grafanaPath)},
 			}, bounds...),
-			Value: "$HourNow - $HourBefore",
-			Math: "$HourNow - $HourBefore > $Bound + $BoundBefore && $HourNow > $HourBefore * " + decimal(ThresholdBusyHourRatio.Default) +
-				" && $HourNow - $HourBefore > " + decimal(ThresholdBusyHourSeconds.Default) + " && $Hours >= 2 && $HoursBefore >= 4 && !(" + shifted + ratio + ")",
+			Value:       "$HourNow - $HourBefore",
+			Math:        longer("$HourNow") + " && " + longer("$Second") + " && $Hours >= 2 && $HoursBefore >= 4 && !(" + shifted + ratio + ")",
 			Description: "95 % of the {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} took up to {{ humanizeDuration $values.Value.Value }} longer in an hour of the last 7 days than in the same hour of the 28 days before: {{ $labels.day_type }} from {{ $labels.local_hour }}:00.",
 		},
 		{

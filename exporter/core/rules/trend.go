@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/core/metric"
@@ -25,6 +27,26 @@ func longQuantile(q, grouping, buckets, within string) string {
 )`, names{"q": q, "grouping": grouping, "buckets": buckets, "native": LongIncrease(metric.Delay), "classic": LongBuckets(metric.Delay), "within": within})
 }
 
+// busyHourNow is p95 of the last week, by hour of the day and kind of day.
+var busyHourNow = longQuantile("0.95", "without (zone)", "without (zone)", lastWeek+"]")
+
+// mostOfAKind is the number of days of a week, which may all be of one kind.
+const mostOfAKind = 7
+
+// secondLargest is the second largest value in a time, of series with two to seven values in it; of more values a smaller one. A quantile over
+// time has one rank for all series: there is one for each number of values.
+func secondLargest(series, within string) string {
+	var terms []string
+	for n := 2; n <= mostOfAKind; n++ {
+		count := "=="
+		if n == mostOfAKind {
+			count = ">="
+		}
+		terms = append(terms, fmt.Sprintf("quantile_over_time(%d / %d, %s[%s]) and count_over_time(%s[%s]) %s %d", n-2, n-1, series, within, series, within, count, n))
+	}
+	return strings.Join(terms, "\n      or ")
+}
+
 // Delays of the last week and of the four weeks before it.
 var (
 	DelayMedian7d = Rule{
@@ -35,22 +57,41 @@ var (
 	DelayMedian28d = Rule{Name: longName(baseName(metric.Delay), "quantile28d_before"), Labels: p50.label(), Expr: longQuantile("0.5", noHour, noHour, weeksBefore+"] offset "+lastWeek)}
 	Bound7d        = Rule{Name: longName(baseName(metric.DelayErrorBound), "max7d"), Expr: "max " + noHour + " (max_over_time(" + LongBound.Name + "[" + lastWeek + "]))"}
 	Bound28d       = Rule{Name: longName(baseName(metric.DelayErrorBound), "max28d_before"), Expr: "max " + noHour + " (max_over_time(" + LongBound.Name + "[" + weeksBefore + "] offset " + lastWeek + "))"}
-	BusyHourExcess = Rule{
-		Name: longName(baseName(metric.Delay), "hour_excess7d"), Labels: p95.label(),
-		Doc: `By hour of the day and kind of day: p95 of the last 7 days over p95 of the same hours of the 28 days before them, where it is longer
+	// BusyHourBefore has the hours that BusyHourExcess may have: their histograms are read once.
+	BusyHourBefore = Rule{
+		Name: longName(baseName(metric.Delay), "hour_quantile28d_before"), Labels: p95.label(),
+		Doc: `By hour of the day and kind of day: p95 of the 28 days before the last 7, where p95 of the same hours of the last 7 days is longer
 by the ratio oneway:threshold:busy_hour_ratio and by more than both error bounds. Each needs two such hours in the week and four before.`,
 		Expr: promql(`
 (
-  $now
-  - $before
-  > ignoring (hour, day_type) group_left () ($bound + $boundBefore)
+  $before
+  < $now / on () group_left () max($ratio)
+  < $now - ignoring (hour, day_type) group_left () ($bound + $boundBefore)
 )
-and $now > $before * on () group_left () max($ratio)
 and on ($path, hour, day_type) sum without (zone, direction) (count_over_time($sent[$week])) >= 2
 and on ($path, hour, day_type) sum without (zone, direction) (count_over_time($sent[$weeks] offset $week)) >= 4`, names{
-			"now": longQuantile("0.95", "without (zone)", "without (zone)", lastWeek+"]"), "before": longQuantile("0.95", "without (zone)", "without (zone)", weeksBefore+"] offset "+lastWeek),
+			"now": busyHourNow, "before": longQuantile("0.95", "without (zone)", "without (zone)", weeksBefore+"] offset "+lastWeek),
 			"bound": Bound7d.Name, "boundBefore": Bound28d.Name, "ratio": ThresholdBusyHourRatio.Name,
 			"sent": LongIncrease(metric.PacketsSent) + "{" + forward + "}", "path": pathLabels, "week": lastWeek, "weeks": weeksBefore,
+		}),
+	}
+	BusyHourExcess = Rule{
+		Name: longName(baseName(metric.Delay), "hour_excess7d"), Labels: p95.label(),
+		Doc: `... and by how much, where p95 of at least two single hours of the week is longer as well, also by oneway:threshold:busy_hour_seconds:
+a quarter of an hour is 12 % of the two hours of a weekend, and 5 % of the five hours of weekdays.`,
+		Expr: promql(`
+$now - ignoring (quantile_rank) $before
+and ignoring (quantile_rank) (
+  (
+    max without (zone) ($second)
+    - $before
+  )
+  > ignoring (hour, day_type, quantile_rank) group_left () ($bound + $boundBefore)
+  > on (path) group_left () $seconds
+  > $before * on () group_left () (max($ratio) - 1)
+)`, names{
+			"now": busyHourNow, "before": BusyHourBefore.Name, "second": secondLargest(LongDelayQuantiles.Name+p95.selector(), lastWeek),
+			"bound": Bound7d.Name, "boundBefore": Bound28d.Name, "ratio": ThresholdBusyHourRatio.Name, "seconds": ThresholdBusyHourSeconds.ByPath.Name,
 		}),
 	}
 	HoursRatio7d = Rule{
@@ -67,6 +108,6 @@ sum $noHour (count_over_time($sent[1d] offset $week))`, names{"noHour": noHour, 
 func trends() Group {
 	return Group{
 		Name: "oneway-trends", Interval: time.Hour,
-		Rules: []Rule{DelayMedian7d, DelayMedian28d, Bound7d, Bound28d, BusyHourExcess, HoursRatio7d},
+		Rules: []Rule{DelayMedian7d, DelayMedian28d, Bound7d, Bound28d, BusyHourBefore, BusyHourExcess, HoursRatio7d},
 	}
 }
