@@ -25,7 +25,8 @@ difference of the medians (Hodges and Lehmann) with its interval of 95 %, the pr
 number of samples. The interval knows that neighboring hours and days are alike, and includes the error bounds of the
 clocks of both. Where both conditions have the same hours, they are compared hour by hour.
 
---by=LABEL compares each value of a label with each other one; differences are then corrected for their number (Holm).
+--by=LABEL compares each value of a label with each other one. Of several comparisons, also of both directions, the
+limits for all together are printed as well: a difference is shown by these.
 The page exporter/doc/trends.md of the source has the methods. --labels selects paths for both conditions.
 
 Examples:

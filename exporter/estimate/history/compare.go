@@ -25,6 +25,8 @@ type Comparison struct {
 	Difference    Estimate
 	Relative      Estimate
 	RelativeKnown bool
+	// Corrected is Relative with the limits that hold for all Options.Comparisons together: the outcome Differs needs them.
+	Corrected Estimate
 	// Bound is the part of the half-width of Relative that comes from error bounds.
 	Bound float64
 	// BetterA is the probability that a value of A is better than one of B; equal ones count half. With Pairs, in the same hour.
@@ -75,14 +77,14 @@ func (c *Comparison) conclude(a, b []Sample, linear contrast, o Options) {
 		return
 	}
 	c.Relative, c.RelativeKnown = scaled(basis.interval(t.half(1-Level))), true
-	strict := scaled(basis.interval(t.half((1 - Level) / float64(max(1, o.Comparisons)))))
+	c.Corrected = scaled(basis.interval(t.half((1 - Level) / o.comparisons())))
 	middle := func(bounds float64) float64 { return scaled(basis.shift(bounds).interval(0)).Value }
 	c.Bound = max(c.Relative.Value-middle(-1), middle(1)-c.Relative.Value)
 	if tied(a, b) {
 		c.Verdict = Verdict{Outcome: Unknown, Reason: Tied}
 		return
 	}
-	c.Verdict = judge(c.Relative, strict, c.Bound, t.df, Count(slices.Concat(a, b)).Days, o.margin())
+	c.Verdict = judge(c.Relative, c.Corrected, c.Bound, t.df, Count(slices.Concat(a, b)).Days, o, o.margin())
 }
 
 // ratios are relative differences from differences of logarithms; an infinite limit remains.

@@ -80,6 +80,8 @@ func (o Options) margin() float64 {
 	return DefaultMargin
 }
 
+func (o Options) comparisons() float64 { return float64(max(1, o.Comparisons)) }
+
 func (o Options) draws() int {
 	if o.Draws > 0 {
 		return o.Draws

@@ -25,7 +25,7 @@ func TestVerdictOfAnInterval(t *testing.T) {
 		{Estimate{0.05, -0.1, 0.2}, 0, Verdict{Outcome: Unknown, Reason: FewDays}},
 		{Estimate{0.05, -infinite, infinite}, 0, Verdict{Outcome: Unknown, Reason: FewDays}},
 	} {
-		got := judge(c.e, c.e, c.bound, 20, 10, 0.1)
+		got := judge(c.e, c.e, c.bound, 20, 10, Options{}, 0.1)
 		if (got.MoreDays > 0) != (got.Reason == FewDays) {
 			t.Errorf("%+v: %+v", c.e, got)
 		}
@@ -33,9 +33,20 @@ func TestVerdictOfAnInterval(t *testing.T) {
 			t.Errorf("%+v: %+v, want %+v", c.e, got, c.want)
 		}
 	}
-	strict := judge(Estimate{0.2, 0.05, 0.35}, Estimate{0.2, -0.05, 0.45}, 0, 20, 10, 0.1)
+	strict := judge(Estimate{0.2, 0.05, 0.35}, Estimate{0.2, -0.05, 0.45}, 0, 20, 10, Options{Comparisons: 20}, 0.1)
 	if strict.Outcome != Unknown {
 		t.Errorf("one of many comparisons: %+v", strict)
+	}
+	// The interval of 95 % excludes 0: that many days are enough for it, and not for the limits of all comparisons.
+	if one := judge(Estimate{0.2, 0.05, 0.35}, Estimate{0.2, -0.05, 0.45}, 0, 20, 10, Options{}, 0.1); strict.MoreDays <= one.MoreDays || strict.MoreDays < 5 {
+		t.Errorf("one of many comparisons needs %d more days, one comparison %d", strict.MoreDays, one.MoreDays)
+	}
+	if never := judge(Estimate{0.1, -3, 3.2}, Estimate{0.1, -3, 3.2}, 0, 20, 10, Options{}, 0.1); never.MoreDays != MostDays {
+		t.Errorf("at the margin: %+v", never)
+	}
+	// Ten years are searched to their end.
+	if late := moreDays(10, func(f float64) float64 { return (10*f - 10) / 2 / 3000 }); late != 3000 {
+		t.Errorf("%d days, want 3000", late)
 	}
 }
 

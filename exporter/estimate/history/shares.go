@@ -15,7 +15,9 @@ type Shares struct {
 	ShareA, ShareB float64
 	// Difference is A - B.
 	Difference Estimate
-	P          float64
+	// Corrected is Difference with the limits that hold for all Options.Comparisons together: the outcome Differs needs them.
+	Corrected Estimate
+	P         float64
 	// Verdict has an absolute margin, in the unit of shares.
 	Verdict Verdict
 }
@@ -46,13 +48,14 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	t := tested{deviation: math.Sqrt(variance), df: df}
 	least := 3 / min(wholeA, wholeB)
 	half := max(t.half(1-Level), least)
-	strict := max(t.half((1-Level)/float64(max(1, o.Comparisons))), least)
+	strict := max(t.half((1-Level)/o.comparisons()), least)
 	d := sa - sb
 	s.Difference = Estimate{d, d - half, d + half}
 	if s.P = 1; t.deviation > 0 {
 		s.P = tail(d/t.deviation, df)
 	}
-	s.Verdict = judge(s.Difference, Estimate{d, d - strict, d + strict}, 0, df, all, margin)
+	s.Corrected = Estimate{d, d - strict, d + strict}
+	s.Verdict = judge(s.Difference, s.Corrected, 0, df, all, o, margin)
 	return s, true
 }
 

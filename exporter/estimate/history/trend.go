@@ -55,7 +55,7 @@ func TrendOf(samples []Sample, o Options) (Trend, bool) {
 	factor := float64(t.Span) / per / t.Median
 	t.Total = t.Slope.scaled(factor)
 	t.Bound = (orderstat.Median(high)*per - t.Slope.Value) * factor
-	t.Verdict = judge(t.Total, t.Total, t.Bound, df, t.Days, o.margin())
+	t.Verdict = judge(t.Total, t.Total, t.Bound, df, t.Days, Options{}, o.margin())
 	return t, true
 }
 

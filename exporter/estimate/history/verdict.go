@@ -44,14 +44,15 @@ type Verdict struct {
 	// Hours is the length of the parts of the day for which Equal holds: 1 is single hours. Of TimeOfDay only.
 	Hours int
 	// MoreDays is the number of days after which half of such histories have an outcome, at the same number of samples a day; 0 without
-	// Unknown, or where no number helps.
+	// Unknown, or where no number helps. MostDays: as many, or more.
 	MoreDays int
 	Reason   Reason
 }
 
-// judge returns the verdict of a relative difference with its interval, which includes the error bounds; strict are the limits for Differs.
+// judge returns the verdict of a relative difference with its interval, which includes the error bounds; strict are the limits for Differs, which
+// hold for so many comparisons.
 // The part of the half-widths that comes from the bounds does not shrink with days; the other one has so many degrees of freedom.
-func judge(e Estimate, strict Estimate, bound, df float64, days int, margin float64) Verdict {
+func judge(e Estimate, strict Estimate, bound, df float64, days int, o Options, margin float64) Verdict {
 	switch {
 	case e.Low >= -margin && e.High <= margin:
 		return Verdict{Outcome: Equal, Within: margin}
@@ -69,22 +70,23 @@ func judge(e Estimate, strict Estimate, bound, df float64, days int, margin floa
 	}
 	half /= student(0.975, df) / z975
 	v.MoreDays = moreDays(days, func(f float64) float64 {
-		return decided(e.Value, half/z975, half*student(0.975, df*f)/z975/math.Sqrt(f), f, bound, margin)
+		later := half / z975 / math.Sqrt(f)
+		return decided(e.Value, half/z975, later*student(0.975, df*f), later*student(1-0.025/o.comparisons(), df*f), f, bound, margin)
 	})
 	return v
 }
 
 // decided is the probability that a history of f times the days has an outcome, if the true difference is the estimated one, shrunk towards
-// 0 by its own variance (James and Stein 1961): most of a small difference is chance. Its deviation is known, and the half-width of the later
-// interval.
-func decided(value, deviation, later, f, bound, margin float64) float64 {
+// 0 by its own variance (James and Stein 1961): most of a small difference is chance. Its deviation is known, and the half-widths of the later
+// interval, and of the later limits for Differs.
+func decided(value, deviation, later, strict, f, bound, margin float64) float64 {
 	truth := 0.0
 	if math.Abs(value) > deviation {
 		truth = value * (1 - deviation*deviation/(value*value))
 	}
 	spread := deviation / math.Sqrt(f)
 	inside := margin - later - bound // Equal: the estimate is within these
-	outside := later + bound         // Differs: it is beyond these
+	outside := strict + bound        // Differs: it is beyond these
 	if inside > outside {
 		return 1
 	}
@@ -95,8 +97,8 @@ func decided(value, deviation, later, f, bound, margin float64) float64 {
 	return p
 }
 
-// mostDays limits the search for the number of days: ten years.
-const mostDays = 3650
+// MostDays limits the search for the number of days: ten years.
+const MostDays = 3650
 
 // moreDays is the smallest number of additional days that make the probability at least one half; at least 1.
 func moreDays(days int, probability func(f float64) float64) int {
@@ -105,9 +107,10 @@ func moreDays(days int, probability func(f float64) float64) int {
 	}
 	low, high := 0, 1
 	for probability(float64(days+high)/float64(days)) < 0.5 {
-		if low, high = high, 2*high; high > mostDays {
-			return mostDays
+		if high == MostDays {
+			return MostDays
 		}
+		low, high = high, min(2*high, MostDays)
 	}
 	for high-low > 1 {
 		if middle := (low + high) / 2; probability(float64(days+middle)/float64(days)) < 0.5 {

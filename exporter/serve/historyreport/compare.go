@@ -35,12 +35,12 @@ func Compare(pairs [][2]Side, m Measure, o Options) []Comparison {
 		name := pair[0].Name + " against " + pair[1].Name
 		if m.Share() {
 			if c, ok := history.CompareShares(pair[0].Counted, pair[1].Counted, o.Loss, o.Options); ok {
-				all, p = append(all, sharesOf(name, m, c)), append(p, c.P)
+				all, p = append(all, sharesOf(name, m, c, len(pairs))), append(p, c.P)
 			}
 			continue
 		}
 		if c, ok := history.Compare(pair[0].Samples, pair[1].Samples, m.Better, o.Options); ok {
-			d := comparisonOf(name, m, c)
+			d := comparisonOf(name, m, c, len(pairs))
 			d.Text += fmt.Sprintf("; A is better %s, n = %d and %d on %d and %d days", betterText(c.BetterA), c.A.Samples, c.B.Samples, c.A.Days, c.B.Days)
 			if c.Pairs > 0 {
 				d.Text += fmt.Sprintf(", %d pairs of the same hour", c.Pairs)

@@ -36,7 +36,7 @@ type Verdict struct {
 	Within *float64 `json:"within_ratio,omitempty"`
 	// PartHours is the length of the parts of the day that are equal, in hours.
 	PartHours int `json:"part_hours,omitempty"`
-	// MoreDays is about how many days more are needed.
+	// MoreDays is about how many days more are needed; 3650: ten years or more.
 	MoreDays int `json:"more_days,omitempty"`
 	// Reason is why the outcome is unknown.
 	Reason string `json:"reason,omitempty"`
@@ -90,6 +90,9 @@ type Comparison struct {
 	Difference Interval `json:"difference"`
 	// Relative is the difference over B; absent: not known, or of loss.
 	Relative *Interval `json:"relative_difference_ratio,omitempty"`
+	// Corrected is the relative difference, of loss the difference, with limits that hold for all comparisons of the table together: the outcome
+	// differs needs them; absent: one comparison.
+	Corrected *Interval `json:"corrected_difference_ratio,omitempty"`
 	// BetterA is the probability that a sample of A is better than one of B; absent of loss.
 	BetterA *Interval `json:"a_better_ratio,omitempty"`
 	// Pairs is the number of hours of both, if they were compared hour by hour.

@@ -267,6 +267,24 @@ func TestPairsOfALabelAreCorrectedForTheirNumber(t *testing.T) {
 		if c.Verdict.Outcome != string(want) || c.Adjusted == nil || *c.Adjusted < c.P || c.Pairs != 28*24 {
 			t.Errorf("%s: %+v", c.Name, c)
 		}
+		if r := c.Corrected; r == nil || *r.Low >= *c.Relative.Low || *r.High <= *c.Relative.High || !strings.Contains(c.Text, ", for all 6 comparisons together "+percent(*r.Low)+"..") {
+			t.Errorf("%s: corrected %+v of %+v, %s", c.Name, r, c.Relative, c.Text)
+		}
+		if c.Verdict.AtLeast != nil && *c.Verdict.AtLeast != max(*c.Corrected.Low, -*c.Corrected.High) {
+			t.Errorf("%s: at least %v of %+v", c.Name, *c.Verdict.AtLeast, c.Corrected)
+		}
+	}
+	if one := Compare(ByLabel(all[:2], "access"), m, Options{Zone: time.UTC}); len(one) != 1 || one[0].Corrected != nil || strings.Contains(one[0].Text, "together") {
+		t.Errorf("one comparison: %+v", one)
+	}
+}
+
+// Beyond ten years the number of days is a limit of the search.
+func TestMoreDaysThanAreSearched(t *testing.T) {
+	for days, want := range map[int]string{1: "needs about 1 more day", 3649: "needs about 3649 more days", history.MostDays: "needs more than 10 more years"} {
+		if v := verdictOf(history.Verdict{Outcome: history.Unknown, Reason: history.FewDays, MoreDays: days}); v.Text != "cannot tell, "+want || v.MoreDays != days {
+			t.Errorf("%+v, want %s", v, want)
+		}
 	}
 }
 

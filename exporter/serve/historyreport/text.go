@@ -69,7 +69,10 @@ func verdictOf(v history.Verdict) Verdict {
 		}
 	default:
 		d.Text = "cannot tell: " + d.Reason
-		if v.MoreDays > 0 {
+		switch {
+		case v.MoreDays >= history.MostDays:
+			d.Text = "cannot tell, needs more than 10 more years"
+		case v.MoreDays > 0:
 			d.Text = "cannot tell, needs about " + unit.Counted(v.MoreDays, "more day", "more days")
 		}
 	}

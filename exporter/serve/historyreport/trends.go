@@ -94,7 +94,7 @@ func Analyze(s Series, m Measure, o Options) History {
 	for _, one := range o.splits() {
 		a, b := divide(s.Samples, func(x history.Sample) history.Sample { return x }, one)
 		if c, ok := history.Compare(a, b, m.Better, o.Options); ok {
-			h.Comparisons = append(h.Comparisons, comparisonOf(one.name, m, c))
+			h.Comparisons = append(h.Comparisons, comparisonOf(one.name, m, c, 1))
 		}
 	}
 	if t, ok := history.TrendOf(s.Samples, o.Options); ok {
@@ -149,7 +149,7 @@ func (h *History) counted(all []history.Counted, m Measure, o Options) {
 	for _, one := range o.splits() {
 		a, b := divide(all, func(c history.Counted) history.Sample { return c.Sample }, one)
 		if c, ok := history.CompareShares(a, b, o.Loss, o.Options); ok {
-			h.Comparisons = append(h.Comparisons, sharesOf(one.name, m, c))
+			h.Comparisons = append(h.Comparisons, sharesOf(one.name, m, c, 1))
 		}
 	}
 }
@@ -163,7 +163,7 @@ func hoursOfDay(t history.TimeOfDay) *HoursOfDay {
 	return &d
 }
 
-func comparisonOf(name string, m Measure, c history.Comparison) Comparison {
+func comparisonOf(name string, m Measure, c history.Comparison, comparisons int) Comparison {
 	better := intervalOf(c.BetterA)
 	d := Comparison{
 		Name: name, A: countsOf(c.A), B: countsOf(c.B), MedianA: c.MedianA, MedianB: c.MedianB,
@@ -172,19 +172,29 @@ func comparisonOf(name string, m Measure, c history.Comparison) Comparison {
 	relative := ""
 	if c.RelativeKnown {
 		r := intervalOf(c.Relative)
-		d.Relative, relative = &r, ", "+ratioText(c.Relative)
+		d.Relative, relative = &r, ", "+ratioText(c.Relative)+d.correct(c.Corrected, comparisons)
 	}
 	d.Text = fmt.Sprintf("%s: %s and %s, difference %s%s: %s", name, m.Unit.Format(c.MedianA), m.Unit.Format(c.MedianB), valueText(m.Unit, c.Difference), relative, d.Verdict.Text)
 	return d
 }
 
-func sharesOf(name string, m Measure, c history.Shares) Comparison {
+func sharesOf(name string, m Measure, c history.Shares, comparisons int) Comparison {
 	d := Comparison{
 		Name: name, A: countsOf(c.A), B: countsOf(c.B), MedianA: c.ShareA, MedianB: c.ShareB,
 		Difference: intervalOf(c.Difference), P: c.P, Verdict: verdictOf(c.Verdict),
 	}
-	d.Text = fmt.Sprintf("%s: %s and %s, difference %s: %s", name, m.Unit.Format(c.ShareA), m.Unit.Format(c.ShareB), ratioText(c.Difference), d.Verdict.Text)
+	d.Text = fmt.Sprintf("%s: %s and %s, difference %s: %s", name, m.Unit.Format(c.ShareA), m.Unit.Format(c.ShareB), ratioText(c.Difference)+d.correct(c.Corrected, comparisons), d.Verdict.Text)
 	return d
+}
+
+// correct adds the interval that holds for all comparisons together, where there are several, and returns its words.
+func (d *Comparison) correct(e history.Estimate, comparisons int) string {
+	if comparisons < 2 {
+		return ""
+	}
+	corrected := intervalOf(e)
+	d.Corrected = &corrected
+	return fmt.Sprintf(", for all %d comparisons together %s..%s %%", comparisons, percent(e.Low), percent(e.High))
 }
 
 func trendOf(t history.Trend, m Measure) *Trend {
