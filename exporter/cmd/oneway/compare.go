@@ -74,7 +74,11 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 	all, err := f.compare(ctx, now)
 	f.live.end()
 	if f.json.wanted() && f.location != nil {
-		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: outcomeOf(ctx, err), Comparisons: all}
+		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, err), Comparisons: all}
+		addGiven(d.Settings, map[string]string{
+			"a": f.a, "b": f.b, "by": f.by, "labels": f.labels, "direction": f.direction,
+			"a_from": f.aFrom, "a_to": f.aTo, "b_from": f.bFrom, "b_to": f.bTo,
+		})
 		if all == nil {
 			d.Comparisons = []historyreport.Comparison{}
 		}

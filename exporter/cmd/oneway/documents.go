@@ -22,6 +22,7 @@ import (
 // Reasons of measurements from the terminal, besides those of METRICS.md.
 const (
 	reasonInterrupted = "interrupted" // by Ctrl-C or SIGTERM
+	reasonNotFound    = "not_found"   // the store of histories has no such path, label or value, or no sample in the time
 	reasonUsage       = "usage"       // a wrong flag or argument
 )
 

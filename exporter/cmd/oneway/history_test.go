@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -46,6 +47,23 @@ func TestTrendsPrintsASentenceForEachResult(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "wifi") {
 		t.Error("the labels select nothing")
+	}
+}
+
+// The document has what was selected, and a reason of its own for what the store does not have.
+func TestDocumentsOfHistoriesSayWhatWasSelected(t *testing.T) {
+	for value, reason := range map[string]string{"umts": "ok", "lte": reasonNotFound} {
+		f := &trendsFlags{historyFlags: historyOf(t), labels: "access=" + value, direction: "", busy: "18-22"}
+		f.json = jsonFlag{full: true}
+		var out bytes.Buffer
+		err := f.run(t.Context(), &out, time.Now())
+		var d trendsDocument
+		if wrong := json.Unmarshal(out.Bytes(), &d); wrong != nil || d.Reason != reason || (err == nil) != (reason == "ok") {
+			t.Errorf("reason %q, error %v, %v", d.Reason, err, wrong)
+		}
+		if _, given := d.Settings["direction"]; d.Settings["labels"] != "access="+value || d.Settings["busy_hours"] != "18-22" || given {
+			t.Errorf("settings %v", d.Settings)
+		}
 	}
 }
 
@@ -99,6 +117,7 @@ func TestHistoryFlagsAreChecked(t *testing.T) {
 		"one of these is required":                          func(*compareFlags) {},
 		`--a: "umts" is no condition`:                       func(f *compareFlags) { f.a, f.b = "umts", "access=wifi" },
 		"--a-from and --a-to are required together":         func(f *compareFlags) { f.aFrom = "2026-01-05" },
+		`--timezone is "Local"`:                             func(f *compareFlags) { f.zone = "Local" },
 		`--timezone is "Berlin"`:                            func(f *compareFlags) { f.zone = "Berlin" },
 		"--margin is 0":                                     func(f *compareFlags) { f.margin = 0 },
 		"--from is 2026-01-01T00:00:00Z; it must be before": func(f *compareFlags) { f.to = "2025-01-01" },

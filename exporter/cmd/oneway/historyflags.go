@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func (f *historyFlags) check(now time.Time) (err error) {
 func (f *historyFlags) parse(now time.Time) (err error) {
 	f.location = time.Local
 	if f.zone != "" {
-		if f.location, err = time.LoadLocation(f.zone); err != nil {
+		if f.location, err = time.LoadLocation(f.zone); err != nil || f.zone == "Local" { // which is the zone of this host, without its name
 			return fmt.Errorf("--timezone is %q; it must be a name such as Europe/Berlin or UTC", f.zone)
 		}
 	}
@@ -192,4 +193,22 @@ func (f *historyFlags) settings() document.Settings {
 		"measure": f.measure, "from": f.begin.UTC(), "to": f.end.UTC(), "timezone": f.zoneName(),
 		"margin_ratio": f.margin / 100, "loss_margin_ratio": f.loss / 100, "seed": f.seed, "draws": history.DefaultDraws,
 	}
+}
+
+// addGiven adds the settings that were given.
+func addGiven(s document.Settings, flags map[string]string) {
+	for name, value := range flags {
+		if value != "" {
+			s[name] = value
+		}
+	}
+}
+
+// historyOutcome is outcomeOf, with a reason for what the store does not have.
+func historyOutcome(ctx context.Context, err error) document.Outcome {
+	o := outcomeOf(ctx, err)
+	if _, found := errors.AsType[*historyreport.NotFoundError](err); found && ctx.Err() == nil {
+		o.Reason = reasonNotFound
+	}
+	return o
 }

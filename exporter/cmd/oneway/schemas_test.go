@@ -88,7 +88,7 @@ func generator(types []probe.Type) *documents.Generator {
 	row, _ := reflect.TypeFor[incident.Body]().FieldByName("Rows")
 	points, _ := reflect.TypeFor[report.Series]().FieldByName("X")
 	text := part{"type": "string"}
-	results, terminal := metric.Runs.Values.Names(metric.ResultL), []string{reasonInterrupted, reasonUsage, string(lightreason.Unresolved)}
+	results, terminal := metric.Runs.Values.Names(metric.ResultL), []string{reasonInterrupted, reasonNotFound, reasonUsage, string(lightreason.Unresolved)}
 	direction := part{"type": "string", "enum": []string{"forward", "reverse"}}
 	return &documents.Generator{
 		Types: map[reflect.Type]map[string]any{

@@ -70,8 +70,9 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 	all, names, err := f.analyze(ctx, now)
 	f.live.end()
 	if f.json.wanted() && f.location != nil {
-		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: outcomeOf(ctx, err), Histories: all}
-		if d.Settings["busy_hours"] = f.busy; all == nil {
+		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: historyOutcome(ctx, err), Histories: all}
+		addGiven(d.Settings, map[string]string{"busy_hours": f.busy, "path": f.path, "direction": f.direction, "labels": f.labels})
+		if all == nil {
 			d.Histories = []historyreport.History{}
 		}
 		return f.json.printed(out, d, err)

@@ -103,11 +103,11 @@ func NoPairs(all []Series, label string) error {
 	}
 	switch {
 	case len(values[label]) == 1:
-		return fmt.Errorf("historyreport: all histories have the same value of the label %q; %s", label, severalText(several))
+		return notFound("historyreport: all histories have the same value of the label %q; %s", label, severalText(several))
 	case len(values[label]) > 1: // of no direction both
-		return fmt.Errorf("historyreport: no two histories of one direction have different values of the label %q; %s", label, severalText(several))
+		return notFound("historyreport: no two histories of one direction have different values of the label %q; %s", label, severalText(several))
 	}
-	return fmt.Errorf("historyreport: no history has the label %q; %s", label, severalText(several))
+	return notFound("historyreport: no history has the label %q; %s", label, severalText(several))
 }
 
 func severalText(names []string) string {

@@ -79,9 +79,9 @@ func (f CSV) parse(in io.Reader, q Query) ([]Series, error) {
 	switch {
 	case len(found) > 0:
 	case times.first.IsZero():
-		return nil, fmt.Errorf("historyreport: --csv: the file has no value%s", selection(q.Labels))
+		return nil, notFound("historyreport: --csv: the file has no value%s", selection(q.Labels))
 	default:
-		return nil, fmt.Errorf("historyreport: --csv: no row%s is from %s; the rows are from %s to %s: set --from and --to", selection(q.Labels), q.time(),
+		return nil, notFound("historyreport: --csv: no row%s is from %s; the rows are from %s to %s: set --from and --to", selection(q.Labels), q.time(),
 			times.first.In(q.Zone).Format(clockTime), times.last.In(q.Zone).Format(clockTime))
 	}
 	return found, nil

@@ -53,7 +53,7 @@ func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
 	}
 	found := all.sorted()
 	if len(found) == 0 {
-		return nil, fmt.Errorf("historyreport: InfluxDB at %s has no points of %s%s in the database %q from %s to %s", d.name(), q.Measure.points.measurement, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
+		return nil, notFound("historyreport: InfluxDB at %s has no points of %s%s in the database %q from %s to %s", d.name(), q.Measure.points.measurement, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
 	}
 	return found, nil
 }

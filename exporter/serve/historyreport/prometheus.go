@@ -76,21 +76,21 @@ func (q *Query) missing(ctx context.Context, c *promapi.Client, names map[[2]str
 	label := q.unknownLabel(names)
 	switch {
 	case len(known) == 0:
-		return fmt.Errorf("historyreport: Prometheus at %s has no path; is the agent one of its targets, and are the recording rules loaded?", c.Name())
+		return notFound("historyreport: Prometheus at %s has no path; is the agent one of its targets, and are the recording rules loaded?", c.Name())
 	case path != "" && !slices.Contains(known, path):
-		return fmt.Errorf("historyreport: Prometheus at %s has no path %q; %s", c.Name(), path, suggestion(path, known))
+		return notFound("historyreport: Prometheus at %s has no path %q; %s", c.Name(), path, suggestion(path, known))
 	case label != "" && len(names) == 0:
-		return fmt.Errorf("historyreport: Prometheus at %s has no %s from %s, so that no label %q of a path is known; a second store needs this series, too", c.Name(), metric.PathLabels.Name, q.time(), label)
+		return notFound("historyreport: Prometheus at %s has no %s from %s, so that no label %q of a path is known; a second store needs this series, too", c.Name(), metric.PathLabels.Name, q.time(), label)
 	case label != "":
-		return fmt.Errorf("historyreport: no path in Prometheus at %s has the label %q; %s", c.Name(), label, suggestion(label, labelNames(names)))
+		return notFound("historyreport: no path in Prometheus at %s has the label %q; %s", c.Name(), label, suggestion(label, labelNames(names)))
 	case q.unknownValue(names) != "":
-		return fmt.Errorf("historyreport: no path in Prometheus at %s has %s from %s", c.Name(), q.unknownValue(names), q.time())
+		return notFound("historyreport: no path in Prometheus at %s has %s from %s", c.Name(), q.unknownValue(names), q.time())
 	case path == "" && len(recorded) == 0 || path != "" && !slices.Contains(recorded, path):
-		return fmt.Errorf("historyreport: Prometheus at %s has no %s%s: %s", c.Name(), q.Measure.recorded, of, q.Measure.unrecorded())
+		return notFound("historyreport: Prometheus at %s has no %s%s: %s", c.Name(), q.Measure.recorded, of, q.Measure.unrecorded())
 	}
 	others := maps.Clone(q.Labels)
 	delete(others, metric.Path)
-	return fmt.Errorf("historyreport: Prometheus at %s has %s%s, but none%s from %s; the time may be before its retention (--storage.tsdb.retention.time)",
+	return notFound("historyreport: Prometheus at %s has %s%s, but none%s from %s; the time may be before its retention (--storage.tsdb.retention.time)",
 		c.Name(), q.Measure.recorded, of, selection(others), q.time())
 }
 

@@ -139,3 +139,11 @@ func Select(all []Series, direction string) (some []Series) {
 	}
 	return some
 }
+
+// NotFoundError is an error of a store that was read, and has no such path, label or value, or no sample of it in the time.
+type NotFoundError struct{ problem string }
+
+// Error is the problem, with what the store has.
+func (e *NotFoundError) Error() string { return e.problem }
+
+func notFound(format string, args ...any) error { return &NotFoundError{fmt.Sprintf(format, args...)} }
