@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -138,9 +139,31 @@ func (f *maintenanceFlags) check() error {
 		return usageError{errors.New("the end is missing; it must have --for, --to or --weekly, since a window without an end would silence alerts forever")}
 	}
 	if err := w.Check(); err != nil {
-		return usageError{err}
+		return usageError{asFlags(err)}
+	}
+	if !w.To.IsZero() && !w.To.After(time.Now()) {
+		return usageError{fmt.Errorf("--to is %s, which is past", w.To.Format(time.RFC3339))}
 	}
 	return nil
+}
+
+var entryRE = regexp.MustCompile(`^(from|to|weekly|reason|path|peer|link|site)s?(\[\d+\])?$`)
+
+// asFlags are the errors of a window with the names of flags in place of keys.
+func asFlags(err error) error {
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		var all []error
+		for _, one := range joined.Unwrap() {
+			all = append(all, asFlags(one))
+		}
+		return errors.Join(all...)
+	}
+	if field, is := errors.AsType[*maintenance.FieldError](err); is {
+		if name := entryRE.FindStringSubmatch(field.Key); name != nil {
+			return fmt.Errorf("--%s %s", name[1], field.Problem)
+		}
+	}
+	return err
 }
 
 func (f *maintenanceFlags) add(ctx context.Context, out io.Writer) error {

@@ -96,13 +96,14 @@ func TestMaintenanceIsAddedListedAndEnded(t *testing.T) {
 func TestWrongMaintenanceIsUsage(t *testing.T) {
 	all := maintenance.Selection{All: true}
 	for want, f := range map[string]maintenanceFlags{
-		"--path, --peer, --link, --site or --all": {length: time.Hour, window: maintenance.Window{Reason: "x"}},
-		"the end is missing":                      {window: maintenance.Window{Selection: all, Reason: "x"}},
-		"--from is \"tomorrow\"":                  {from: "tomorrow", length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
-		"one of them is enough":                   {to: "2026-12-01T22:00:00Z", length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
-		"--for is given beside --weekly":          {length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x", Weekly: []string{"sun"}}},
-		"more than 31 days":                       {length: 1000 * time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
-		`weekly[0] is "sunny"`:                    {window: maintenance.Window{Selection: all, Reason: "x", Weekly: []string{"sunny"}}},
+		"--path, --peer, --link, --site or --all":     {length: time.Hour, window: maintenance.Window{Reason: "x"}},
+		"the end is missing":                          {window: maintenance.Window{Selection: all, Reason: "x"}},
+		"--from is \"tomorrow\"":                      {from: "tomorrow", length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
+		"one of them is enough":                       {to: "2026-12-01T22:00:00Z", length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
+		"--for is given beside --weekly":              {length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x", Weekly: []string{"sun"}}},
+		"more than 31 days":                           {length: 1000 * time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
+		"--to is 2020-01-01T01:00:00Z, which is past": {from: "2020-01-01T00:00:00Z", to: "2020-01-01T01:00:00Z", window: maintenance.Window{Selection: all, Reason: "x"}},
+		`--weekly is "sunny"`:                         {window: maintenance.Window{Selection: all, Reason: "x", Weekly: []string{"sunny"}}},
 	} {
 		err := f.add(t.Context(), &bytes.Buffer{})
 		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), want) {
