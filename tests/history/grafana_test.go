@@ -139,9 +139,14 @@ func shown(l, annotations map[string]string) string {
 	for _, name := range []string{"job", "instance", "quantile_rank", "day_type", "local_hour"} {
 		delete(l, name)
 	}
-	text := strings.NewReplacer("or InfluxDB was off, or the continuous queries did not run", "or Prometheus was off, or the rules were not evaluated").Replace(annotations["description"])
+	text := strings.NewReplacer("or InfluxDB was off, or the continuous queries did not run", "or Prometheus was off, or the rules were not evaluated",
+		"in an hour of the last 7 days than in the same hour of", "in some hours of the last 7 days than in the same hours of").Replace(annotations["description"])
+	text = hourRE.ReplaceAllString(text, "$1.") // Grafana has one alert an hour: the value of the hour is the alert's
 	return fmt.Sprint(l, " ", annotations["summary"], " | ", text, " | ", annotations["runbook_url"])
 }
+
+// hourRE is the last hour of OnewayBusyHourDegraded with its value.
+var hourRE = regexp.MustCompile(`(from \d+:00) \([^)]*\)\.$`)
 
 var numbersRE = regexp.MustCompile(`-?\d+\.\d+`)
 
