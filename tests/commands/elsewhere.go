@@ -28,6 +28,8 @@ var elsewhere = []Elsewhere{
 	{Begin: "build/oneway-telegraf", File: "telegraf-plugins/tests/rig_test.go", Evidence: "oneway-telegraf"},
 	{Begin: "build/oneway-clock-telegraf", File: "telegraf-plugins/tests/rig_test.go", Evidence: "oneway-clock-telegraf"},
 	{Begin: "deploy/influxdb/create.sh", File: "tests/influx/deploy_test.go", Evidence: "create.sh"},
+	{Begin: "curl -sG http://INFLUXDB:8086/query", File: "tests/history/months_test.go", Evidence: "oneway_hour"},
+	{Begin: "oneway trends --prometheus.url=http://PROMETHEUS", File: "tests/historyreport/history_test.go", Evidence: "TestHistoriesOfARealPrometheus"},
 	{Begin: "influx config", Reason: "InfluxDB 2 and 3 are in no package registry"},
 	{Begin: "influxdb3", Reason: "InfluxDB 2 and 3 are in no package registry"},
 	{Begin: "go test -run '^$' -bench Footprint", File: "exporter/doc/sizing.md", Evidence: "Footprint"},
