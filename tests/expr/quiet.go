@@ -93,10 +93,13 @@ func quiet(query string) string {
 		rules.RoundTripBaseline.Name:     noHistory,
 		rules.DelayFloorBaseline.Name:    noHistory,
 		rules.DelayFloor1h.Name:          noHistory,
-		// The first rule of such a series is the quantile of the histogram.
+		// The first rules of such a series are the rate and the quantile of the histogram.
 		rules.DelayQuantiles1h.Rules[0].Name:     noHistory,
+		rules.DelayQuantiles1h.Rules[1].Name:     noHistory,
 		rules.RoundTripQuantiles1h.Rules[0].Name: noHistory,
+		rules.RoundTripQuantiles1h.Rules[1].Name: noHistory,
 		rules.DelayQuantiles1d.Rules[0].Name:     noHistory,
+		rules.DelayQuantiles1d.Rules[1].Name:     noHistory,
 		rules.DelayQuantiles1h.Name:              noHistory,
 		rules.RoundTripQuantiles1h.Name:          noHistory,
 		rules.DelayExcess.Name:                   noHistory,

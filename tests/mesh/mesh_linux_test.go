@@ -129,7 +129,7 @@ func TestAgentsWithTheSameFilesMeasureEachOther(t *testing.T) {
 	for i, want := range []string{"a-to-b a-to-c", "b-to-a b-to-c", "c-to-a c-to-b"} {
 		await.That(t, "the paths "+want+" are up", func() bool { return agents[i].up() == want })
 	}
-	if want, got := `oneway_path_labels_info{path="a-to-b",site="south"} 1`, agents[0].metrics(); !strings.Contains(got, want) {
+	if want, got := `oneway_path_labels_info{path="a-to-b",site="south",site_pair="north - south"} 1`, agents[0].metrics(); !strings.Contains(got, want) {
 		t.Errorf("no %s", want)
 	}
 	// Without c in the file, the others leave it.
