@@ -43,8 +43,7 @@ func monthsTable() *tablepanel.PanelBuilder {
 		WithTransformation(transform("groupingToMatrix", map[string]any{"rowField": month, "columnField": cell, "valueField": "Value", "emptyValue": "null"})).
 		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{month + `\` + cell: month}})).
 		WithTransformation(transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": month, "desc": true}}}))
-	field := func(name string) string { return counted[name] }
-	lost, outcomes, up, measured := field(rules.LongIncrease(metric.PacketsLost)), field(rules.LongOutcomes.Name), field(rules.LongUp.Name), field(rules.LongMeasured.Name)
+	lost, outcomes, up, measured := counted[rules.LongIncrease(metric.PacketsLost)], counted[rules.LongOutcomes.Name], counted[rules.LongUp.Name], counted[rules.LongMeasured.Name]
 	p.WithTransformation(computed(lost, "/", outcomes, "loss")).WithTransformation(computed(up, "/", measured, "availability")).WithTransformation(computed(measured, "*", "60", "measured"))
 	renamed, order := map[string]string{}, map[string]int{}
 	for i, c := range []struct {
@@ -58,8 +57,8 @@ func monthsTable() *tablepanel.PanelBuilder {
 		{"loss", column{title: "loss", unit: "percentunit", own: props{prop("decimals", 3)}}},
 		{"availability", column{title: "availability", unit: "percentunit", own: props{prop("decimals", 3)}}},
 		{"measured", column{title: "measured", unit: "dtdurations", own: props{prop("decimals", 0)}}},
-		{field(rules.LongRBelow70.Name), column{title: "R < 70", unit: "suffix:min", own: props{prop("decimals", 0)}}},
-		{field(rules.LongRBelow80.Name), column{title: "R < 80", unit: "suffix:min", own: props{prop("decimals", 0)}}},
+		{counted[rules.LongRBelow70.Name], column{title: "R < 70", unit: "suffix:min", own: props{prop("decimals", 0)}}},
+		{counted[rules.LongRBelow80.Name], column{title: "R < 80", unit: "suffix:min", own: props{prop("decimals", 0)}}},
 	} {
 		renamed[c.field], order[c.field] = c.title, i
 		own := c.own

@@ -59,7 +59,7 @@ clamp_max((
 ), 1)
 and on (job, instance, path, probe) $counted`, names{
 			"delayLowConfidence": metric.DelayLowConfidence.Name,
-			"delays":             indented(observations(metric.Delay, "5m")),
+			"delays":             indented(observations(metric.Delay, "5m", nativeRate(metric.Delay, "5m"))),
 			"counted":            latest(DelaysCounted().Name),
 		}),
 	}

@@ -168,12 +168,7 @@ func (q quantileRules) series(doc string, label []Label, ranks ...rank) Series {
 	unknown := withheld{histogram: q.histogram, native: q.native, ratio: q.unknown}
 	if q.unknown != "" {
 		unknown.wider, hidden = q.wider(histogram), name("withheld")
-		known := promql(`
-(
-  $native
-  or
-  sum without (le) (rate(${histogram}_bucket{le="+Inf"}[$window]))
-)`, names{"native": q.native, "histogram": q.histogram.Name, "window": q.window})
+		known := "(\n  " + strings.ReplaceAll(observations(q.histogram, q.window, q.native), "\n", "\n  ") + "\n)"
 		rules = append(rules, unknownRatio(q.unknown, q.window, known, `The share of the packets that arrived, or may have, whose delay is not known.`))
 	}
 	for _, r := range ranks {

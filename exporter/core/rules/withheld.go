@@ -20,7 +20,8 @@ type withheld struct {
 	wider func(high, low string, of rank) string
 }
 
-// unknownRatio is withheld.ratio. known is the rate of known values, which is read often: a recorded series. Up to two packets are on their
+// unknownRatio is withheld.ratio. known is the rate of known values; it stands three times in the expression, so that histograms in it
+// shall be recorded series. Up to two packets are on their
 // way, as in Packets.Loss.
 func unknownRatio(name, window, known, doc string) Rule {
 	p := inWindow(window)
@@ -36,12 +37,12 @@ or
 0 * $known`, names{"arrived": indented(p.MayHaveArrived()), "known": known, "seconds": fmt.Sprintf("%.0f", p.seconds)})}
 }
 
-// observations is the rate of the values of a histogram, native or classic.
-func observations(d *metric.Desc, window string) string {
+// observations is the rate of the values of a histogram, classic or native: native is nativeRate, or the series that records it.
+func observations(d *metric.Desc, window, native string) string {
 	return promql(`
 $native
 or
-sum without (le) (rate(${histogram}_bucket{le="+Inf"}[$window]))`, names{"native": nativeRate(d, window), "histogram": d.Name, "window": window})
+sum without (le) (rate(${histogram}_bucket{le="+Inf"}[$window]))`, names{"native": native, "histogram": d.Name, "window": window})
 }
 
 // nativeRate is the rate of the values of a native histogram.
@@ -62,7 +63,7 @@ or
 $invalid
 or
 $delays`, names{
-		"delays":  observations(metric.Delay, window),
+		"delays":  observations(metric.Delay, window, nativeRate(metric.Delay, window)),
 		"invalid": "sum without (reason) (rate(" + metric.DelayInvalid.Name + `{reason!~"` + strings.Join(none, "|") + `"}[` + window + "]))",
 	})
 }
