@@ -221,7 +221,7 @@ const valueField = "value"
 
 // differenceOverTime shows both medians of each interval, B moved onto A's time.
 func differenceOverTime() *timeseries.PanelBuilder {
-	p := byTime(plot(text{
+	p := byTime(hourly, plot(text{
 		"Median delay over time, A and B, $direction",
 		"Median of the known delays of each interval, of all paths of the condition together; a condition of another period is moved to the time of the axis.",
 		"s", noCompared,

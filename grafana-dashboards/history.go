@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
@@ -11,8 +15,24 @@ import (
 // stepRange, which is an hour or longer.
 const stepRange = "[$__interval]"
 
-// hourly is the least interval of a panel over long-term series.
+// hourly is the least interval of a panel over long-term series of hours.
 const hourly = "1h"
+
+// per is 1h or, in a time range of more than longestInHours, 1d: the end of the names of long-term series of hours and of days, and the time that
+// each sample is of. A year of hours has 8,760 samples in 72 series, a year of days 365 in 36.
+const (
+	per            = "$per"
+	longestInHours = 60 * 24 * time.Hour
+)
+
+// perVariable is hidden: it follows the time range.
+func perVariable() *dashboard.QueryVariableBuilder {
+	query := fmt.Sprintf(`query_result(label_replace(label_replace(count_values("long", vector($__range_s > bool %.0f)), "per", "1h", "long", "0"), "per", "1d", "long", "1"))`, longestInHours.Seconds())
+	return dashboard.NewQueryVariableBuilder("per").Datasource(datasource()).
+		Query(dashboard.StringOrMap{Map: map[string]any{"qryType": 3, "query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"}}).
+		Definition(query).Regex(`/per="(1[dh])"/`).
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Hide(dashboard.VariableHideHideVariable)
+}
 
 // past selects the long-term series of a name, over a range.
 type past struct {
@@ -20,12 +40,22 @@ type past struct {
 	matchers     []string
 	// offset moves the range back, such as "7d"; empty: not.
 	offset string
+	// days has the series of days in place of the ones of hours, per where $per is 1d.
+	days bool
+	per  bool
 	// atEnd has the range end with the dashboard's, at each step of a subquery or of a range query.
 	atEnd bool
 }
 
-// overTime is of each interval of a panel, overAll of the dashboard's whole range.
+// overTime is of each interval of a panel of hours or of days, overAll of the dashboard's whole range.
+//
+// A sample is recorded after its hour, or on the morning after its day: the range is moved to the time that it is of.
 func overTime(matchers ...string) past {
+	return past{base: thisPath, within: stepRange, matchers: matchers, per: true, offset: "-" + per}
+}
+
+// overHours is of each interval of a panel of hours.
+func overHours(matchers ...string) past {
 	return past{base: thisPath, within: stepRange, matchers: matchers}
 }
 
@@ -34,6 +64,12 @@ func overAll(matchers ...string) past {
 }
 
 func (p past) series(name string, more ...string) string {
+	if p.days {
+		name = rules.LongDay(name)
+	}
+	if p.per {
+		name = strings.TrimSuffix(name, "1h") + per
+	}
 	series := recFrom(p.base, name, append(append([]string{}, more...), p.matchers...)...) + p.within
 	if p.offset != "" {
 		series += " offset " + p.offset
@@ -63,7 +99,9 @@ func (p past) mean(name, by string) string {
 }
 
 // counts is the histogram of all hours, a native one.
-func (p past) counts(d *metric.Desc, by string) string { return p.sum(rules.LongIncrease(d), by) }
+func (p past) counts(d *metric.Desc, by string, more ...string) string {
+	return p.sum(rules.LongIncrease(d), by, more...)
+}
 
 // quantile is a quantile of the values of all hours, by labels: of the sum of their histograms.
 func (p past) quantile(q string, d *metric.Desc, by string) string {

@@ -63,7 +63,7 @@ func paperRow(b *boardBuilder, p paper, ids map[panelOf]string) {
 	case "WPI report":
 		b.WithPanel(throughputCDF())
 		b.WithPanel(capacityCDF())
-		b.WithPanel(candles())
+		b.WithPanel(candles(hourly, overHours()))
 	}
 	b.WithPanel(figureList(p, ids))
 }

@@ -29,6 +29,7 @@ func trendsBoard() *boardBuilder {
 	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
 	b.WithVariable(labelValues(metric.CodecL, "Codec", rec(rules.LongR.Name)))
 	b.WithVariable(directionVariable())
+	b.WithVariable(perVariable())
 	maintenanceAnnotation(b, agentsRec(rules.MaintenanceNow.Name, `path="$path"`), "{{path}}")
 	yearRow(b)
 	timeOfDayRow(b)
@@ -48,25 +49,25 @@ func yearRow(b *boardBuilder) {
 	b.WithPanel(longRoundTrip())
 }
 
-// byTime is a plot of long-term series.
-func byTime(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
-	return p.Interval(hourly).SpanNulls(common.BoolOrFloat64{Bool: new(false)})
+// byTime is a plot of long-term series whose samples are of the time least: hourly or per.
+func byTime(least string, p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
+	return p.Interval(least).SpanNulls(common.BoolOrFloat64{Bool: new(false)})
 }
 
 func longDelay(name, matcher string) *timeseries.PanelBuilder {
 	all, main := overTime(matcher), colorOf(name)
 	p50 := all.quantile("0.5", metric.Delay, metric.Direction)
 	bound := all.largest(rules.LongBound.Name, metric.Direction)
-	return byTime(plot(text{
+	// One query has the median and its band, so that a server adds the histograms once for them.
+	band := "(" + p50 + ") + on (" + metric.Direction + ") group_right () (" + edgeOf(bound, "p50 + bound") + " or " + edgeOf("-1 * "+bound, "p50 − bound") + " or " + edgeOf("0 * "+bound, "p50") + ")"
+	return byTime(per, plot(text{
 		"Delay " + name + ", p50 and p95",
 		"Median and 95th percentile of the known delays of each interval, from the sum of the histograms of its hours: they are right at each zoom (resolution 9 %). Strong band: the largest error bound of the interval's delays around the median. The least delay (dotted) is the floor: a step is another route, or a clock. The axis does not begin at zero. Corresponds to WPI figures 4 and 5, one way.",
 		"s", noHours,
 	},
 		ranged(all.quantile("0.95", metric.Delay, metric.Direction), "p95"),
-		ranged(p50, "p50"),
+		ranged(band, "{{edge}}"),
 		ranged(all.minimum(rules.LongDelayMin.Name, metric.Direction), "min"),
-		ranged("("+p50+") + "+bound, "p50 + bound"),
-		ranged("("+p50+") - "+bound, "p50 − bound"),
 	)).Height(9).
 		OverrideByName("p95", props{color("light-" + main), dashed()}).
 		OverrideByName("p50", props{color(main), prop("custom.lineWidth", 2)}).
@@ -75,10 +76,15 @@ func longDelay(name, matcher string) *timeseries.PanelBuilder {
 		OverrideByName("p50 − bound", edge(color(main)))
 }
 
+// edgeOf names a curve of a query that has several.
+func edgeOf(expr, name string) string {
+	return `label_replace(` + expr + `, "edge", "` + name + `", "", "")`
+}
+
 func longLoss() *timeseries.PanelBuilder {
 	all := overTime()
 	undecided := all.sum(rules.LongIncrease(metric.PacketsUndecided), metric.Direction)
-	return byTime(counted(text{
+	return byTime(per, counted(text{
 		"Loss",
 		"Lost over received, lost and undecided packets of each interval (RFC 7680), by the sums of its hours: the same at each zoom. Dotted: if all undecided packets had been lost.",
 		"percentunit", noHours,
@@ -92,7 +98,7 @@ func longLoss() *timeseries.PanelBuilder {
 }
 
 func longAvailability() *timeseries.PanelBuilder {
-	return byTime(plot(text{
+	return byTime(per, plot(text{
 		"Availability",
 		"Share of the measured minutes of each interval in which the path replied. A gap is a time without measurement: the agent or Prometheus was off.",
 		"percentunit", noHours,
@@ -106,9 +112,9 @@ func longVoice() *timeseries.PanelBuilder {
 	best := func(of func(past) string) string {
 		return of(overTime(append(codec, metric.BufferL+`="adaptive"`)...)) + " or " + of(overTime(codec...))
 	}
-	return byTime(plot(text{
+	return byTime(per, plot(text{
 		"R of a call, $codec",
-		"Transmission rating R of ITU-T G.107: mean of the hours, and their lowest window (dotted). Below 80 some users are dissatisfied, below 70 many (G.109). Corresponds to thesis figure 7.2, in months.",
+		"Transmission rating R of ITU-T G.107: mean of the hours (in a long range of the days' means), and their lowest window (dotted). Below 80 some users are dissatisfied, below 70 many (G.109). Corresponds to thesis figure 7.2, in months.",
 		"none", slimOr + "no voice rating recorded",
 	},
 		ranged(best(func(p past) string { return p.mean(rules.LongR.Name, metric.Direction) }), "{{direction}}"),
@@ -122,7 +128,7 @@ func longVoice() *timeseries.PanelBuilder {
 
 func longRoundTrip() *timeseries.PanelBuilder {
 	all := overTime()
-	return byTime(lines(text{
+	return byTime(per, lines(text{
 		"Round trip",
 		"Median and 95th percentile of each interval, least and largest round trip: free of clock errors. Corresponds to WPI figures 4 and 5.",
 		"s", slimOr + "no round trips recorded",

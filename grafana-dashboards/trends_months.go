@@ -17,29 +17,36 @@ func monthsRow(b *boardBuilder) {
 	b.WithPanel(outagesTable())
 }
 
-// monthsTable has the calendar months of the agent. Each sum of a year by its months takes a server half a second: one of the histograms serves
-// both quantiles, and one all counts. Each value has its column as the label cell.
+// monthsTable has the calendar months of the agent, from the series of days. Each value has its column as the label cell.
 func monthsTable() *tablepanel.PanelBuilder {
 	const month, cell = "month", "cell"
-	delay := byDate(rules.LongMonth, month, "", rules.LongIncrease(metric.Delay), chosen)
-	const rank = "(0.5 + 0.45 * (time() / 60 % 2))" // 0.5 or 0.95 in each minute
-	quantiles := "max_over_time((histogram_quantile(" + rank + ", " + delay + ") * on () group_left (" + cell + ") count_values(\"" + cell + "\", vector(" + rank + ")))[2m:1m])"
-	number := "label_replace(histogram_count(" + delay + "), \"" + cell + "\", \"n\", \"\", \"\")"
-	counted := map[string]string{} // column by series
-	var names []string
-	for _, name := range []string{rules.LongIncrease(metric.PacketsLost), rules.LongOutcomes.Name, rules.LongUp.Name, rules.LongMeasured.Name, rules.LongRBelow70.Name, rules.LongRBelow80.Name} {
-		counted[name] = strings.Split(name, ":")[2]
-		names = append(names, name)
+	all := past{base: thisPath, within: dashboardRange, days: true}
+	named := func(expr, column string) string {
+		return "label_replace(" + expr + `, "` + cell + `", "` + column + `", "", "")`
 	}
-	hour := "label_replace(last_over_time(" + recFrom(thisPath, "", `__name__=~"`+strings.Join(names, "|")+`"`, metric.Direction+`=~"$direction|"`,
-		metric.CodecL+`=~"$codec|"`, metric.ModelL+`=~"g107|"`) + `[1h]), "` + cell + `", "$1", "__name__", "[a-z]+:[a-z]+:(.*):.*")`
-	counts := "max by (" + month + ", " + cell + ") (" + hoursByDate(rules.LongMonth, month, cell+", "+metric.BufferL, hour) + ")"
+	delay := all.counts(metric.Delay, month, chosen)
+	values := []string{named("histogram_count("+delay+")", "n")}
+	for _, rank := range []string{"0.5", "0.95"} {
+		values = append(values, named("histogram_quantile("+rank+", "+delay+")", rank))
+	}
+	counted := map[string]string{} // column by series
+	add := func(name, of string, matchers ...string) {
+		counted[name] = strings.Split(name, ":")[2]
+		values = append(values, named("max by ("+month+") ("+all.sum(name, month+of, matchers...)+")", counted[name]))
+	}
+	add(rules.LongIncrease(metric.PacketsLost), "", chosen)
+	add(rules.LongOutcomes.Name, "", chosen)
+	add(rules.LongUp.Name, "")
+	add(rules.LongMeasured.Name, "")
+	for _, name := range []string{rules.LongRBelow70.Name, rules.LongRBelow80.Name} {
+		add(name, ", "+metric.BufferL, chosen, selectedCodec, g107)
+	}
 	p := plainTable(text{
 		"Months, $direction",
-		"Calendar months in the local time of the agent: number of known delays, their median and 95th percentile, loss, availability, and minutes of a call with R below 70 and 80 (codec above, with the playout buffer that has more of them). All are sums over the hours. Select the direction above.",
+		"Calendar months in the local time of the agent: number of known delays, their median and 95th percentile, loss, availability, and minutes of a call with R below 70 and 80 (codec above, with the playout buffer that has more of them). All are sums over whole days, which are recorded on the morning after. Select the direction above.",
 		"none", noHours,
 	}).Span(14).Height(12).
-		Targets(targets(one(table(`label_replace(` + number + " or " + quantiles + " or " + counts + `, "` + month + `", "$1-$2", "` + month + `", "(....)(..)")`)))).
+		Targets(targets(one(table(strings.Join(values, " or "))))).
 		WithTransformation(transform("groupingToMatrix", map[string]any{"rowField": month, "columnField": cell, "valueField": "Value", "emptyValue": "null"})).
 		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{month + `\` + cell: month}})).
 		WithTransformation(transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": month, "desc": true}}}))
@@ -98,12 +105,12 @@ func comparedRow(b *boardBuilder) {
 // comparedWeeks has its own time range: a week.
 func comparedWeeks(name, matcher string) *timeseries.PanelBuilder {
 	at := func(offset string) string {
-		p := overTime(matcher)
+		p := overHours(matcher)
 		p.offset = offset
 		return p.quantile("0.95", metric.Delay, metric.Direction)
 	}
 	main := colorOf(name)
-	return byTime(plot(text{
+	return byTime(hourly, plot(text{
 		"p95 of the delay " + name + ": this week, last week, last year",
 		"95th percentile of the delays of each hour in the last seven days, of the week before, and of 52 weeks before, which are the same days of the week.",
 		"s", noHours,

@@ -19,7 +19,7 @@ func longRunsRow(b *boardBuilder) {
 	b.WithPanel(longThroughput())
 	b.WithPanel(throughputCDF())
 	b.WithPanel(throughputByHour())
-	b.WithPanel(candles())
+	b.WithPanel(candles(per, overTime()))
 }
 
 // tested are the long-term series of all load tests of the path.
@@ -35,7 +35,7 @@ func joined(expr string) string {
 // longThroughput shows runs as points. A line between runs that are apart would suggest values.
 func longThroughput() *timeseries.PanelBuilder {
 	all := tested(stepRange)
-	return byTime(lines(text{
+	return byTime(hourly, lines(text{
 		"Throughput of runs",
 		"TCP throughput, UDP throughput and capacity by packet trains of the runs of each interval: the mean of the last run of each hour. Corresponds to Halepovic figure 15 and WPI figures 3 and 8 to 13, over all time.",
 		inBits, noLongRuns,
@@ -74,16 +74,15 @@ func throughputByHour() *trend.PanelBuilder {
 	return p
 }
 
-// candles are boxes of the round trip: core Grafana has no box plot.
-func candles() *candlestick.PanelBuilder {
-	all := overTime()
+// candles are boxes of the round trip, of intervals of the time least and longer: core Grafana has no box plot.
+func candles(least string, all past) *candlestick.PanelBuilder {
 	value := func(query, name string) string {
 		return `label_replace(` + query + `, "value", "` + name + `", "", "")`
 	}
 	return candlestick.NewPanelBuilder().
 		Title("Round trip, boxes").
 		Description("Round trip of each interval: the box has the middle half of the packets (25th to 75th percentile, resolution 9 %), the line reaches from the least to the largest. Corresponds to the bars of WPI figures 4 and 5.").
-		Unit("s").NoValue(slimOr + "no round trips recorded").Datasource(datasource()).Span(24).Height(9).Interval(hourly).MaxDataPoints(120).
+		Unit("s").NoValue(slimOr + "no round trips recorded").Datasource(datasource()).Span(24).Height(9).Interval(least).MaxDataPoints(120).
 		Targets(targets([]*prometheus.DataqueryBuilder{
 			ranged(value(all.quantile("0.25", metric.RoundTripTime, metric.Path), "25 %"), "25 %"),
 			ranged(value(all.largest(rules.LongRoundTripMax.Name, metric.Path), "largest"), "largest"),

@@ -170,7 +170,7 @@ func minutesTile(limit float64) *stat.PanelBuilder {
 
 // minutesByHour are from the recorded hours, so that they are the same for a day and for a year.
 func minutesByHour(direction string) *timeseries.PanelBuilder {
-	within := past{base: thisPath, within: stepRange, matchers: []string{selectedCodec, g107, metric.Direction + `="` + direction + `"`}}
+	within := overHours(selectedCodec, g107, metric.Direction+`="`+direction+`"`)
 	below := func(r rules.Rule) *prometheus.DataqueryBuilder {
 		limit := "below 80"
 		if r.Name == rules.LongRBelow70.Name {
@@ -183,6 +183,6 @@ func minutesByHour(direction string) *timeseries.PanelBuilder {
 		"Minutes of each hour in which R was below 70 (red) and below 80 (yellow, which includes them), with the playout buffer that has more of them. From the recorded hours: the last one is at most an hour old.",
 		"suffix:min", slimOr + "no recorded hour with a rating so far (deploy/prometheus/rules)",
 	}, 60, below(rules.LongRBelow80), below(rules.LongRBelow70))
-	return byTime(p).DrawStyle(common.GraphDrawStyleBars).FillOpacity(70).LineWidth(0).
+	return byTime(hourly, p).DrawStyle(common.GraphDrawStyleBars).FillOpacity(70).LineWidth(0).
 		OverrideByName("below 80", props{color(yellow)}).OverrideByName("below 70", props{color(red)})
 }

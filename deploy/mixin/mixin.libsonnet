@@ -18,6 +18,7 @@
       importstr '../prometheus/rules/oneway-alerts.yml',
       importstr '../prometheus/rules/oneway-baselines.yml',
       importstr '../prometheus/rules/oneway-load-test-alerts.yml',
+      importstr '../prometheus/rules/oneway-days.yml',
       importstr '../prometheus/rules/oneway-load-test.yml',
       importstr '../prometheus/rules/oneway-recording.yml',
     ],

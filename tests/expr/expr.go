@@ -39,7 +39,7 @@ func everything() variables {
 	return variables{
 		"job": ".*", "instance": ".*", "agent": ".*", "path": ".*", "probe": ".*", "codec": ".*",
 		"saturation": ".*", "train": ".*", "size_sweep": ".*", "tcp": ".*", "direction": ".*",
-		"tcp_sweep": ".*", "congestion_control": ".*", "flows": ".*", "two_way": ".*", "short_flows": ".*", "messages": ".*", "site": ".*", "rows": "100",
+		"tcp_sweep": ".*", "congestion_control": ".*", "flows": ".*", "two_way": ".*", "short_flows": ".*", "messages": ".*", "site": ".*", "rows": "100", "per": "1h",
 		"label": "path", "a": ".*", "b": ".*", "shift_a": "1ms", "shift_b": "1ms",
 		"__rate_interval": "1m", "__interval": "15s", "__range": "2h", "__range_s": "7200", "__from": "0",
 	}

@@ -52,13 +52,11 @@ type stores struct {
 	columns string
 }
 
-// pair is a path and a calendar month in the zone of its agent.
+// pair is a path and a calendar month in the zone of its agent, up to the last day that the history records as a day.
 type pair struct {
-	path  scene.Path
-	begin time.Time
+	path       scene.Path
+	begin, end time.Time
 }
-
-func (p pair) end() time.Time { return p.begin.AddDate(0, 1, 0) }
 
 func (p pair) String() string { return p.path.Name + " " + p.begin.Format("2006-01") }
 
@@ -147,11 +145,7 @@ func TestMonthsAgree(t *testing.T) {
 
 // hourOf is the begin of an hour of the month that the history has.
 func (s *stores) hourOf(p pair) time.Time {
-	end := p.end()
-	if s.scene.End.Before(end) {
-		end = s.scene.End
-	}
-	return p.begin.Add(end.Sub(p.begin).Truncate(time.Hour)).Add(-33 * time.Hour)
+	return p.begin.Add(p.end.Sub(p.begin).Truncate(time.Hour)).Add(-33 * time.Hour)
 }
 
 // pairs are some of the months of the history.
@@ -162,9 +156,14 @@ func (s *stores) pairs(n int) (some []pair) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		first := s.scene.Begin.In(zone)
-		for begin := time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, zone); begin.Before(s.scene.End); begin = begin.AddDate(0, 1, 0) {
-			all = append(all, pair{p, begin})
+		first, last := s.scene.Begin.In(zone), s.scene.End.In(zone).Add(-7*time.Hour-10*time.Minute) // a day is recorded from 6:10 to 7:10 of the next
+		last = time.Date(last.Year(), last.Month(), last.Day(), 0, 0, 0, 0, zone)
+		for begin := time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, zone); begin.Before(last); begin = begin.AddDate(0, 1, 0) {
+			end := begin.AddDate(0, 1, 0)
+			if last.Before(end) {
+				end = last
+			}
+			all = append(all, pair{p, begin, end})
 		}
 	}
 	seed := testseed.Of(s.t)
@@ -237,7 +236,7 @@ func (s *stores) dashboard(p pair) (f figures) {
 
 // report has the row of `oneway report --by=month`.
 func (s *stores) report(p pair) figures {
-	o := slareport.Options{Path: p.path.Name, Probe: "stamp", From: p.begin, To: p.end(), By: slareport.Month, Interval: time.Hour}
+	o := slareport.Options{Path: p.path.Name, Probe: "stamp", From: p.begin, To: p.end, By: slareport.Month, Interval: time.Hour}
 	rows, err := slareport.Make(context.Background(), s.server, o, s.scene.End.AddDate(0, 1, 0))
 	if err != nil || len(rows) != 1 || rows[0].Ways[0].P50 == nil {
 		s.t.Fatalf("%s: %d rows, %v", p, len(rows), err)
@@ -249,7 +248,7 @@ func (s *stores) report(p pair) figures {
 // trends has the month of `oneway trends`.
 func (s *stores) trends(p pair) figures {
 	delay, _ := historyreport.MeasureByName("delay")
-	q := historyreport.Query{Measure: delay, Labels: map[string]string{metric.Path: p.path.Name, metric.Direction: "forward"}, From: p.begin, To: p.end(), Zone: p.begin.Location()}
+	q := historyreport.Query{Measure: delay, Labels: map[string]string{metric.Path: p.path.Name, metric.Direction: "forward"}, From: p.begin, To: p.end, Zone: p.begin.Location()}
 	all, err := historyreport.Prometheus{Server: s.server}.Read(context.Background(), q)
 	if err != nil || len(all) != 1 || len(all[0].Months) != 1 {
 		s.t.Fatalf("%s: %+v, %v", p, all, err)
@@ -269,7 +268,7 @@ func (s *stores) influxQL(p pair) (f figures) {
 		columns = append(columns, fmt.Sprintf("sum(%q)", point.BucketField(point.DelaysField, b)))
 	}
 	rows := s.influx.Query("oneway", fmt.Sprintf(`SELECT %s FROM "long"."oneway_hour" WHERE "path" = '%s' AND "direction" = 'forward' AND time >= '%s' AND time < '%s'`,
-		strings.Join(columns, ", "), p.path.Name, p.begin.UTC().Format(time.RFC3339), p.end().UTC().Format(time.RFC3339)))
+		strings.Join(columns, ", "), p.path.Name, p.begin.UTC().Format(time.RFC3339), p.end.UTC().Format(time.RFC3339)))
 	if len(rows) != 1 {
 		s.t.Fatalf("%s: InfluxQL has %d rows", p, len(rows))
 	}

@@ -73,7 +73,7 @@ func (r *Rewriter) absent(e parser.Expr) (err error) {
 func (r *Rewriter) empty(e parser.Expr) bool {
 	switch e := e.(type) {
 	case *parser.VectorSelector:
-		return r.native[e.Name]
+		return r.known(e.Name)
 	case *parser.MatrixSelector:
 		return r.empty(e.VectorSelector)
 	case *parser.SubqueryExpr:
@@ -96,6 +96,20 @@ func (r *Rewriter) empty(e parser.Expr) bool {
 			return r.empty(e.LHS)
 		}
 		return r.empty(e.LHS) || r.empty(e.RHS)
+	}
+	return false
+}
+
+// known reports whether a name is of a native histogram. One that ends with a variable is, if a name is with some value of it.
+func (r *Rewriter) known(name string) bool {
+	i := strings.LastIndex(name, stands)
+	if i < 0 || i != len(name)-len(strconv.Itoa(firstStand)) {
+		return r.native[name]
+	}
+	for native := range r.native {
+		if strings.HasPrefix(native, name[:i]) {
+			return true
+		}
 	}
 	return false
 }
@@ -150,15 +164,20 @@ type variables map[string]string
 // token is a string, a variable that is the name of a label in a selector, or another variable.
 var token = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[{,]\$[A-Za-z_]+[=!]|\$\{?[A-Za-z_]+\}?`)
 
+// What stands for variables are numbers from firstStand on, which begin with stands.
+const (
+	firstStand = 7770001
+	stands     = "777"
+)
+
 // hide replaces the variables by durations, which are numbers, too, for a parser; names of labels by names.
 func hide(expr string) (string, variables) {
 	v := variables{}
-	const first = 7770001
 	return token.ReplaceAllStringFunc(expr, func(s string) string {
 		if s[0] == '"' {
 			return s
 		}
-		stand := strconv.Itoa(first + len(v))
+		stand := strconv.Itoa(firstStand + len(v))
 		if s[0] != '$' {
 			stand, end := "label"+stand, len(s)-1
 			v[stand] = s[1:end]

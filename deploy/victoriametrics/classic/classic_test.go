@@ -6,7 +6,7 @@ import (
 )
 
 func TestExpr(t *testing.T) {
-	r := New([]string{"delay", "late"})
+	r := New([]string{"delay", "late", "delay:increase1h"})
 	if !r.Remove("recorded:delay") || r.Remove("recorded:delay") {
 		t.Error("Remove reports the wrong things as new")
 	}
@@ -22,6 +22,7 @@ func TestExpr(t *testing.T) {
 		{"or binds less than and", `delay or a and b`, `a and b`},
 		{"and", `a and histogram_count(delay)`, ``},
 		{"unless", `a unless histogram_count(delay)`, `a`},
+		{"name that ends with a variable", `sum(delay:increase$per) or sum(delay_bucket:increase$per)`, `sum(delay_bucket:increase$per)`},
 		{"unless of native", `histogram_count(delay) unless a`, ``},
 		{"unless before and", `a unless delay > 0 and b`, `a and b`}, // both bind equally, from the left
 		{"comparison", `a > bool histogram_avg(delay) or b`, `b`},

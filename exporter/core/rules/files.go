@@ -75,6 +75,8 @@ one agent already, and so the labels that a site adds to its targets remain.`, [
 		{"oneway-baselines.yml", `Values of hours and days for panels and alerts: quantiles of an hour and of a day,
 baselines, and excesses over them. Load all files of this directory together; the head of
 oneway-recording.yml defines a quantile of many windows.`, []Group{hours(), excesses(), floorSteps(), days(), trends()}},
+		{"oneway-days.yml", `Long-term series of local days, for pages of a year: the hours of oneway-baselines.yml together.
+Load all files of this directory together.`, []Group{longDays()}},
 		{"oneway-load-test.yml", `Values of load tests for panels and alerts: thresholds by path, which paths are
 disturbed by a test, the results of runs, and baselines of throughput and capacity. Load
 all files of this directory together.

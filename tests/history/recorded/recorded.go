@@ -47,6 +47,7 @@ type Emit func(l labels.Labels, floats []promql.FPoint, histograms []promql.HPoi
 type Evaluator struct {
 	engine *promql.Engine
 	rules  []rule
+	days   []rule // of a local day that is over: rules.DayOver
 	wanted map[string]bool
 	memory memory
 	series map[string]*Series // of rules, by labels
@@ -66,7 +67,17 @@ func New(emit Emit, classic bool) (*Evaluator, error) {
 	}
 	for _, f := range rules.Files() {
 		for _, g := range f.Groups {
-			if g.Name == "oneway-5m" {
+			switch g.Name {
+			case "oneway-days":
+				for _, r := range g.Rules {
+					one := rule{name: r.Name, expr: r.Expr, stored: strings.HasPrefix(r.Name, "oneway:long:")}
+					if one.stored {
+						e.days = append(e.days, one)
+					} else {
+						e.rules = append(e.rules, one)
+					}
+				}
+			case "oneway-5m":
 				for _, r := range g.Rules {
 					// Baselines are of other series.
 					if strings.Contains(r.Name, "baseline") || strings.Contains(r.Name, "_bucket:") && !classic || r.Name == rules.DelayFloor1h.Name {
@@ -77,7 +88,7 @@ func New(emit Emit, classic bool) (*Evaluator, error) {
 			}
 		}
 	}
-	for _, r := range e.rules {
+	for _, r := range slices.Concat(e.rules, e.days) {
 		expr, err := parse.ParseExpr(r.expr)
 		if err != nil {
 			return nil, fmt.Errorf("recorded: rule %s: %w", r.name, err)
@@ -123,28 +134,50 @@ func (e *Evaluator) Open(l labels.Labels) *Series {
 // Evaluate evaluates the rules at each full hour from first to last, and forgets the scrapes that later hours do not need. scraped: the
 // agent was scraped within these hours.
 func (e *Evaluator) Evaluate(first, last time.Time, scraped bool) error {
+	var over []time.Time // when a local day was over
 	for i := range e.rules {
 		r := &e.rules[i]
 		expr := r.expr
 		if !scraped && r.hourly != "" {
 			expr = r.hourly
 		}
-		query, err := e.engine.NewRangeQuery(context.Background(), &e.memory, nil, expr, first, last, time.Hour)
+		times, err := e.evaluate(r, expr, first, last)
 		if err != nil {
-			return fmt.Errorf("recorded: rule %s: %w", r.name, err)
-		}
-		result := query.Exec(context.Background())
-		matrix, err := result.Matrix()
-		if err != nil {
-			return fmt.Errorf("recorded: rule %s at %v: %w", r.name, first, err)
-		}
-		if err := e.take(r, matrix); err != nil {
 			return err
 		}
-		query.Close()
+		if r.name == rules.DayOver.Name {
+			over = times
+		}
 	}
-	e.memory.forget(last.Add(-2 * time.Hour).UnixMilli())
+	for _, t := range over {
+		// Each by itself: they look back from the end of the evaluation.
+		for i := range e.days {
+			if _, err := e.evaluate(&e.days[i], e.days[i].expr, t, t); err != nil {
+				return err
+			}
+		}
+	}
+	e.memory.forget(last)
 	return nil
+}
+
+// evaluate evaluates a rule at each full hour from first to last, keeps and emits its result, and returns the times of its floats.
+func (e *Evaluator) evaluate(r *rule, expr string, first, last time.Time) (times []time.Time, err error) {
+	query, err := e.engine.NewRangeQuery(context.Background(), &e.memory, nil, expr, first, last, time.Hour)
+	if err != nil {
+		return nil, fmt.Errorf("recorded: rule %s: %w", r.name, err)
+	}
+	defer query.Close()
+	matrix, err := query.Exec(context.Background()).Matrix()
+	if err != nil {
+		return nil, fmt.Errorf("recorded: rule %s at %v: %w", r.name, first, err)
+	}
+	for _, one := range matrix {
+		for _, p := range one.Floats {
+			times = append(times, time.UnixMilli(p.T))
+		}
+	}
+	return times, e.take(r, matrix)
 }
 
 // take keeps and emits the result of a rule. Operands of "or" keep their names in a query, so that several series of it may be one of

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
@@ -12,6 +14,9 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/rules"
 )
 
 // Series is a series in memory.
@@ -75,9 +80,15 @@ func (s sample) Copy() chunks.Sample {
 // memory has the last hours of the series that rules read, by name.
 type memory struct{ byName map[string][]*Series }
 
-// forget removes the samples before t.
-func (m *memory) forget(t int64) {
+// forget removes the samples that rules do not read after last: of hours, from which days are recorded, all of two days and a half, and of the
+// local time of a day.
+func (m *memory) forget(last time.Time) {
 	for name, all := range m.byName {
+		keep := 2 * time.Hour
+		if strings.HasPrefix(name, "oneway:long:") || name == rules.WholeDay.Name || name == metric.UTCOffset.Name {
+			keep = 60 * time.Hour
+		}
+		t := last.Add(-keep).UnixMilli()
 		for _, s := range all {
 			i, _ := slices.BinarySearchFunc(s.samples, t, func(one chunks.Sample, t int64) int { return int(one.T() - t) })
 			s.samples = append([]chunks.Sample(nil), s.samples[i:]...)
