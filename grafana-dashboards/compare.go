@@ -112,6 +112,7 @@ func summaryOfConditions(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("A and B, $direction"))
 	b.WithPanel(summaryTable())
 	b.WithPanel(pathsOfConditions())
+	b.WithPanel(compareVerdicts())
 }
 
 func summaryTable() *tablepanel.PanelBuilder {
@@ -130,7 +131,7 @@ func summaryTable() *tablepanel.PanelBuilder {
 	}
 	return columns(text{
 		"A and B, $direction",
-		"The paths of each condition in its period, all their packets together: known delays, median and 95th percentile with the largest error bound of a delay, loss, largest delay; and how much more B has. Whether A and B differ by more than chance, with an interval that knows how hours depend on each other, says oneway compare with the same labels and times. Corresponds to the D-ITG report: its service conditions.",
+		"The paths of each condition in its period, all their packets together: known delays, median and 95th percentile with the largest error bound of a delay, loss, largest delay; and how much more B has. Whether A and B differ by more than chance is below. Corresponds to the D-ITG report: its service conditions.",
 		"none", noCompared,
 	},
 		column{title: "condition", label: "condition", empty: "no recorded hours"},

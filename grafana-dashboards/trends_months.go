@@ -98,8 +98,9 @@ func outagesTable() *tablepanel.PanelBuilder {
 }
 
 func comparedRow(b *boardBuilder) {
-	b.WithRow(dashboard.NewRowBuilder("This week beside others"))
+	b.WithRow(dashboard.NewRowBuilder("This week beside others, and verdicts"))
 	bothDirections(b, comparedWeeks)
+	b.WithPanel(trendVerdicts())
 }
 
 // comparedWeeks has its own time range: a week.

@@ -73,6 +73,7 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 	f.live = newReading(os.Stderr)
 	all, err := f.compare(ctx, now)
 	f.live.end()
+	err = f.expose(err, func() ([]byte, error) { return historyreport.CompareMetrics(f.measured, all) })
 	if f.json.wanted() && f.location != nil {
 		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, err), Comparisons: all}
 		addGiven(d.Settings, map[string]string{

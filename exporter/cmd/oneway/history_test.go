@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,38 @@ func TestDocumentsOfHistoriesSayWhatWasSelected(t *testing.T) {
 		if _, given := d.Settings["direction"]; d.Settings["labels"] != "access="+value || d.Settings["busy_hours"] != "18-22" || given {
 			t.Errorf("settings %v", d.Settings)
 		}
+	}
+}
+
+// The file is replaced by verdicts, and kept where reading fails.
+func TestVerdictsAreWrittenAsSeries(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "oneway.prom")
+	run := func(labels string) error {
+		f := &trendsFlags{historyFlags: historyOf(t), labels: labels, busy: "18-22"}
+		f.metrics = name
+		return f.run(t.Context(), io.Discard, time.Now())
+	}
+	if err := run("access=umts"); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("access=lte"); err == nil {
+		t.Error("no history, and no error")
+	}
+	text, err := os.ReadFile(name)
+	if err != nil || !strings.Contains(string(text), "\noneway_trend_outcome{measure=\"delay\",about=\"hours\"} 0\n") {
+		t.Errorf("%v: %s", err, text)
+	}
+	c := &compareFlags{historyFlags: historyOf(t), a: "access=umts", b: "access=wifi"}
+	c.metrics = name
+	if err := c.run(t.Context(), io.Discard, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = os.ReadFile(name); err != nil || !strings.Contains(string(text), "oneway_compare_outcome{conditions=\"access=umts against access=wifi\",measure=\"delay\"} ") {
+		t.Errorf("%v: %s", err, text)
+	}
+	c.metrics = filepath.Join(name, "x")
+	if err := c.run(t.Context(), io.Discard, time.Now()); err == nil || !strings.Contains(err.Error(), "--metrics: ") {
+		t.Errorf("a file that cannot be written: %v", err)
 	}
 }
 

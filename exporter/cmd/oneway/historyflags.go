@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/core/atomicfile"
 	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/localzone"
@@ -31,6 +32,7 @@ type historyFlags struct {
 	server                         prometheusFlags
 	influx, database, token, basic string
 	csv, timeColumn, valueColumn   string
+	metrics                        string
 	measured                       historyreport.Measure
 	begin, end                     time.Time
 	location                       *time.Location
@@ -57,7 +59,23 @@ func (f *historyFlags) register(cmd *kingpin.CmdClause) {
 	cmd.Flag("csv", "File with the columns time, value and, if known, error_bound, hour and day_type; others are labels. - is standard input.").PlaceHolder("FILE").StringVar(&f.csv)
 	cmd.Flag("csv.time", "Name of the column with the time.").Default("time").StringVar(&f.timeColumn)
 	cmd.Flag("csv.value", "Name of the column with the value.").Default("value").StringVar(&f.valueColumn)
+	cmd.Flag("metrics", "Write the verdicts as series to this file as well, for the textfile collector of node_exporter: the dashboards show them.").PlaceHolder("FILE.prom").StringVar(&f.metrics)
 	f.json.register(cmd, "Print a JSON document.")
+}
+
+// expose writes series to the file of --metrics, if there is one: all of them or, if reading failed, nothing.
+func (f *historyFlags) expose(err error, series func() ([]byte, error)) error {
+	if f.metrics == "" || err != nil {
+		return err
+	}
+	text, err := series()
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Replace(f.metrics, text, 0o644); err != nil {
+		return fmt.Errorf("--metrics: %w", err)
+	}
+	return nil
 }
 
 // check parses the flags that are text. An error is a usageError.

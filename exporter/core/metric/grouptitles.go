@@ -18,5 +18,6 @@ const (
 	TitleOutputs    = "Outputs"
 	TitleOnDemand   = "On-demand probes"
 	TitleReplies    = "Replies of on-demand probes"
+	TitleAnalyses   = "Analyses of histories"
 	TitleSelf       = "Self"
 )

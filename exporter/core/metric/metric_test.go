@@ -79,7 +79,7 @@ func TestEveryFamilyIsDocumented(t *testing.T) {
 func TestUnitIsInTheName(t *testing.T) {
 	dimensionless := []string{
 		"_ratio", "_info", "_up", "_r_factor", "_mos", "_impairment", "_synchronized", "_state", "_sessions", "_fix", "_connected", "_satellites_used", "_satellites_seen", "_outstanding",
-		"_successful", "_packets", "_running", "_state_reason", "_fragmented", "_hops", "_connections", "_saved", "_dscp", "_per_minute", "_points", "_success", "_detected", "_undecided", "_holiday",
+		"_successful", "_packets", "_running", "_state_reason", "_fragmented", "_hops", "_connections", "_saved", "_dscp", "_per_minute", "_points", "_success", "_detected", "_undecided", "_holiday", "_outcome",
 	}
 	for _, d := range all() {
 		switch {

@@ -33,6 +33,9 @@ label_replace(count_values by ($agent) ("month", 100 * year($new) + month($new))
 	}),
 }
 
+// stepOfHour is a range that has each sample in one step of an hour, in Prometheus 2 too, whose ranges have both ends.
+const stepOfHour = "3599s999ms"
+
 // ofDay is the day of a long-term series of hours.
 func ofDay(hourly string) Rule {
 	operation := strings.TrimSuffix(hourly[strings.LastIndex(hourly, ":")+1:], "1h")
@@ -43,11 +46,11 @@ func ofDay(hourly string) Rule {
 		Name: LongDay(hourly),
 		Expr: promql(`
 $operation without (hour) (${operation}_over_time((
-  last_over_time($hourly[1h])
+  last_over_time($hourly[$hour])
   and on ($agent, hour, day_type, zone)
-  (last_over_time($weekday[1h]) == on ($agent) group_left () $day @ end())
+  (last_over_time($weekday[$hour]) == on ($agent) group_left () $day @ end())
 )[55h:1h]))
-* on ($agent) group_left (month) $day ^ 0`, names{"operation": operation, "hourly": hourly, "weekday": LongWeekday.Name, "day": DayOver.Name, "agent": agentLabels}),
+* on ($agent) group_left (month) $day ^ 0`, names{"operation": operation, "hourly": hourly, "weekday": LongWeekday.Name, "day": DayOver.Name, "agent": agentLabels, "hour": stepOfHour}),
 	}
 }
 

@@ -105,6 +105,9 @@ type Comparison struct {
 	Verdict Verdict `json:"verdict"`
 	// Text is the sentence of the table.
 	Text string `json:"text"`
+	// about is the question, metric.AboutL; share is true of a difference of shares.
+	about string
+	share bool
 }
 
 // Trend is the change of the level with time.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/history"
 	"oneway.example/exporter/estimate/orderstat"
@@ -32,9 +33,9 @@ func (o *Options) busy(hour int) bool {
 	return hour >= first || hour < next // past midnight
 }
 
-// split names two parts of a history, and tells the part of a sample: 1, 2, or 0 for neither.
+// split names two parts of a history, in the text and as metric.AboutL, and tells the part of a sample: 1, 2, or 0 for neither.
 type split struct {
-	name string
+	about, name string
 	part func(s history.Sample) int
 }
 
@@ -48,8 +49,8 @@ func (o *Options) splits() []split {
 		return 2
 	}
 	return []split{
-		{"weekdays against weekends and holidays", func(s history.Sample) int { return either(s.Kind == history.Weekday) }},
-		{"last 7 days against the 7 days before", func(s history.Sample) int {
+		{metric.AboutWeekend, "weekdays against weekends and holidays", func(s history.Sample) int { return either(s.Kind == history.Weekday) }},
+		{metric.AboutLastWeek, "last 7 days against the 7 days before", func(s history.Sample) int {
 			switch {
 			case s.Day >= day-7 && s.Day < day:
 				return 1
@@ -58,7 +59,7 @@ func (o *Options) splits() []split {
 			}
 			return 0
 		}},
-		{fmt.Sprintf("busy hours (%d..%d h) of weekdays against their other hours", o.Busy[0], o.Busy[1]), func(s history.Sample) int {
+		{metric.AboutBusy, fmt.Sprintf("busy hours (%d..%d h) of weekdays against their other hours", o.Busy[0], o.Busy[1]), func(s history.Sample) int {
 			if s.Kind != history.Weekday {
 				return 0
 			}
@@ -94,7 +95,7 @@ func Analyze(s Series, m Measure, o Options) History {
 	for _, one := range o.splits() {
 		a, b := divide(s.Samples, func(x history.Sample) history.Sample { return x }, one)
 		if c, ok := history.Compare(a, b, m.Better, o.Options); ok {
-			h.Comparisons = append(h.Comparisons, comparisonOf(one.name, m, c, 1))
+			h.compared(one, comparisonOf(one.name, m, c, 1))
 		}
 	}
 	if t, ok := history.TrendOf(s.Samples, o.Options); ok {
@@ -104,6 +105,11 @@ func Analyze(s Series, m Measure, o Options) History {
 		h.Changes = append(h.Changes, changeOf(c, m, o.Zone))
 	}
 	return h
+}
+
+func (h *History) compared(of split, c Comparison) {
+	c.about = of.about
+	h.Comparisons = append(h.Comparisons, c)
 }
 
 func unitName(u unit.Unit) string {
@@ -149,7 +155,7 @@ func (h *History) counted(all []history.Counted, m Measure, o Options) {
 	for _, one := range o.splits() {
 		a, b := divide(all, func(c history.Counted) history.Sample { return c.Sample }, one)
 		if c, ok := history.CompareShares(a, b, o.Loss, o.Options); ok {
-			h.Comparisons = append(h.Comparisons, sharesOf(one.name, m, c, 1))
+			h.compared(one, sharesOf(one.name, m, c, 1))
 		}
 	}
 }
@@ -181,7 +187,7 @@ func comparisonOf(name string, m Measure, c history.Comparison, comparisons int)
 func sharesOf(name string, m Measure, c history.Shares, comparisons int) Comparison {
 	d := Comparison{
 		Name: name, A: countsOf(c.A), B: countsOf(c.B), MedianA: c.ShareA, MedianB: c.ShareB,
-		Difference: intervalOf(c.Difference), P: c.P, Verdict: verdictOf(c.Verdict),
+		Difference: intervalOf(c.Difference), P: c.P, Verdict: verdictOf(c.Verdict), share: true,
 	}
 	d.Text = fmt.Sprintf("%s: %s and %s, difference %s: %s", name, m.Unit.Format(c.ShareA), m.Unit.Format(c.ShareB), ratioText(c.Difference)+d.correct(c.Corrected, comparisons), d.Verdict.Text)
 	return d

@@ -1,0 +1,143 @@
+package historyreport
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/estimate/history"
+)
+
+// outcomes are the values of metric.TrendOutcome and metric.CompareOutcome.
+var outcomes = map[history.Outcome]float64{history.Equal: 0, history.Differs: 1, history.Unknown: 2}
+
+// families are the families of a result.
+type families struct {
+	outcome, difference, low, high, needed *metric.Desc
+}
+
+// exposition collects series for a file in the text format of Prometheus.
+type exposition struct {
+	families
+	byName map[string]*dto.MetricFamily
+	seen   map[string]bool // results
+}
+
+func newExposition(f families) *exposition {
+	return &exposition{families: f, byName: map[string]*dto.MetricFamily{}, seen: map[string]bool{}}
+}
+
+// add adds a result with the values of the labels of its families.
+func (e *exposition) add(v Verdict, difference *Interval, labels ...string) error {
+	key := strings.Join(labels, "\x00")
+	if e.seen[key] {
+		return fmt.Errorf("historyreport: two results have the labels %q; select one of them, such as with --path", labels)
+	}
+	e.seen[key] = true
+	e.set(e.outcome, outcomes[history.Outcome(v.Outcome)], labels)
+	if v.MoreDays > 0 {
+		e.set(e.needed, float64(v.MoreDays)*86400, labels)
+	}
+	if difference == nil {
+		return nil
+	}
+	e.set(e.difference, difference.Value, labels)
+	if difference.Low != nil {
+		e.set(e.low, *difference.Low, labels)
+	}
+	if difference.High != nil {
+		e.set(e.high, *difference.High, labels)
+	}
+	return nil
+}
+
+func (e *exposition) set(d *metric.Desc, value float64, labels []string) {
+	f := e.byName[d.Name]
+	if f == nil {
+		f = &dto.MetricFamily{Name: &d.Name, Help: &d.Help, Type: dto.MetricType_GAUGE.Enum()}
+		e.byName[d.Name] = f
+	}
+	m := &dto.Metric{Gauge: &dto.Gauge{Value: &value}}
+	for i, name := range d.Labels {
+		if labels[i] != "" {
+			m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &labels[i]})
+		}
+	}
+	f.Metric = append(f.Metric, m)
+}
+
+// text is the content of the file.
+func (e *exposition) text() ([]byte, error) {
+	var b bytes.Buffer
+	for _, d := range []*metric.Desc{e.outcome, e.difference, e.low, e.high, e.needed} {
+		if f := e.byName[d.Name]; f != nil {
+			if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+				return nil, fmt.Errorf("historyreport: %w", err)
+			}
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// TrendsMetrics are the verdicts about histories in the text format of Prometheus, for the textfile collector of node_exporter.
+func TrendsMetrics(all []History) ([]byte, error) {
+	e := newExposition(families{metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded})
+	for i := range all {
+		if err := e.history(&all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return e.text()
+}
+
+func (e *exposition) history(h *History) error {
+	agent := h.Labels["instance"]
+	if agent == "" {
+		agent = h.Labels["host"] // of InfluxDB
+	}
+	add := func(about string, v Verdict, difference *Interval) error {
+		return e.add(v, difference, agent, h.Labels[metric.Path], h.Labels[metric.Probe], h.Labels[metric.Direction], h.Measure, about)
+	}
+	if h.HoursOfDay != nil {
+		if err := add(metric.AboutHours, h.HoursOfDay.Verdict, &h.HoursOfDay.Largest); err != nil {
+			return err
+		}
+	}
+	for i := range h.Comparisons {
+		if err := add(h.Comparisons[i].about, h.Comparisons[i].Verdict, h.Comparisons[i].shown()); err != nil {
+			return err
+		}
+	}
+	if h.Trend != nil {
+		return add(metric.AboutTrend, h.Trend.Verdict, &h.Trend.Total)
+	}
+	return nil
+}
+
+// shown is the difference that the verdict is about, with the limits that it needs.
+func (c *Comparison) shown() *Interval {
+	switch {
+	case c.Corrected != nil:
+		return c.Corrected
+	case c.Relative != nil:
+		return c.Relative
+	case c.share:
+		return &c.Difference
+	}
+	return nil
+}
+
+// CompareMetrics are the verdicts about conditions in the text format of Prometheus.
+func CompareMetrics(m Measure, all []Comparison) ([]byte, error) {
+	e := newExposition(families{metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded})
+	for i := range all {
+		if err := e.add(all[i].Verdict, all[i].shown(), all[i].Name, m.Name); err != nil {
+			return nil, err
+		}
+	}
+	return e.text()
+}

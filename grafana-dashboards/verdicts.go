@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
+
+	"oneway.example/exporter/core/metric"
+)
+
+// verdictTable shows the series that `oneway trends` or `oneway compare` writes with --metrics, selected by matchers; node_exporter exports them, so
+// that the agent is no label of their target. label is the first column.
+func verdictTable(t text, label column, outcome, difference, low, high, needed *metric.Desc, matchers string) *tablepanel.PanelBuilder {
+	of := func(d *metric.Desc) string {
+		return "max by (" + label.label + ", measure) (" + d.Name + "{" + matchers + "})"
+	}
+	verdicts := values(map[string]dashboard.ValueMappingResult{"0": word("equal", green, 0), "1": word("differs", orange, 1), "2": word("cannot tell", gray, 2)})
+	return columns(t,
+		label,
+		column{title: "measure", label: "measure"},
+		column{title: "verdict", query: of(outcome), own: props{prop("mappings", verdicts), cellColor("color-text")}},
+		column{title: "difference", query: of(difference), unit: "percentunit", own: props{prop("decimals", 1)}},
+		column{title: "from", query: of(low), unit: "percentunit", own: props{prop("decimals", 1)}},
+		column{title: "to", query: of(high), unit: "percentunit", own: props{prop("decimals", 1)}},
+		column{title: "needs", query: of(needed), unit: "dtdurations", own: props{prop("decimals", 0)}},
+	).Span(24).Height(8)
+}
+
+func trendVerdicts() *tablepanel.PanelBuilder {
+	return verdictTable(text{
+		"Verdicts of oneway trends, $direction",
+		"What the history shows, by oneway trends --metrics: whether the hours of the day, weekends, the last week, busy hours and the level differ by more than chance and the error bounds explain, with an interval of 95 % that knows that neighboring hours and days are alike. Cannot tell: about how much more history is needed.",
+		"none", "No verdicts of this path. Run oneway trends --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
+	}, column{title: "about", label: metric.AboutL}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
+		`agent=~"$agent|",path="$path",probe=~"$probe|",direction=~"$direction|"`)
+}
+
+func compareVerdicts() *tablepanel.PanelBuilder {
+	return verdictTable(text{
+		"Verdict of oneway compare, $direction",
+		"Whether the conditions differ by more than chance and the error bounds explain, by oneway compare --metrics with these labels: the difference of the medians with an interval of 95 % that knows that neighboring hours and days are alike, corrected for all comparisons of the file. Cannot tell: about how much more history is needed.",
+		"none", "No verdict about A and B. Run oneway compare --by=LABEL --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
+	}, column{title: "conditions", label: "conditions"}, metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded,
+		`conditions=~"($direction: )?($label=$a against $label=$b|$label=$b against $label=$a)"`)
+}
