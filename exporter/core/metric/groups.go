@@ -79,7 +79,7 @@ func Groups(declared ...Group) []Group {
 	all := []Group{
 		probesGroup(), packetsGroup(), delayGroup(), voiceGroup(),
 		runsGroup(), loadGroup(), workingGroup(), sizeSweepGroup(), capacityGroup(), tcpGroup(),
-		clockGroup(), pulseGroup(), loadServerGroup(), outputsGroup(), onDemandGroup(), repliesGroup(), analysesGroup(), selfGroup(),
+		clockGroup(), pulseGroup(), loadServerGroup(), outputsGroup(), onDemandGroup(), repliesGroup(), verdictsGroup(), selfGroup(),
 	}
 	for _, g := range declared {
 		i := slices.IndexFunc(all, func(other Group) bool { return other.Title == g.Title })

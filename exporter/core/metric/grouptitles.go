@@ -18,6 +18,6 @@ const (
 	TitleOutputs    = "Outputs"
 	TitleOnDemand   = "On-demand probes"
 	TitleReplies    = "Replies of on-demand probes"
-	TitleAnalyses   = "Analyses of histories"
+	TitleVerdicts   = "Verdicts about histories"
 	TitleSelf       = "Self"
 )

@@ -105,7 +105,7 @@ type Comparison struct {
 	Verdict Verdict `json:"verdict"`
 	// Text is the sentence of the table.
 	Text string `json:"text"`
-	// about is the question, metric.AboutL; share is true of a difference of shares.
+	// about is what the verdict is about, metric.AboutL; share is true of a difference of shares.
 	about string
 	share bool
 }

@@ -71,12 +71,12 @@ func TestComparisonsAreExposedWithTheLimitsOfTheirVerdict(t *testing.T) {
 	}
 }
 
-// TestEveryPartOfAHistoryHasAQuestion: the label about tells the series apart.
-func TestEveryPartOfAHistoryHasAQuestion(t *testing.T) {
+// TestEveryPartOfAHistoryHasALabel: the label about tells the series apart.
+func TestEveryPartOfAHistoryHasALabel(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range (&Options{End: time.Unix(0, 0), Zone: time.UTC}).splits() {
 		if s.about == "" || seen[s.about] {
-			t.Errorf("%s has the question %q", s.name, s.about)
+			t.Errorf("%s has the label %q", s.name, s.about)
 		}
 		seen[s.about] = true
 	}

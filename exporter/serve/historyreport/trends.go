@@ -36,7 +36,7 @@ func (o *Options) busy(hour int) bool {
 // split names two parts of a history, in the text and as metric.AboutL, and tells the part of a sample: 1, 2, or 0 for neither.
 type split struct {
 	about, name string
-	part func(s history.Sample) int
+	part        func(s history.Sample) int
 }
 
 // splits are the parts of a history that are compared.

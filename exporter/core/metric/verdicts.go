@@ -1,6 +1,6 @@
 package metric
 
-// Labels of analyses of histories.
+// Labels of verdicts about histories.
 const (
 	agentL      = "agent"
 	measureL    = "measure"
@@ -36,7 +36,7 @@ var (
 	TrendOutcome = Family(Desc{
 		Name: "oneway_trend_outcome", Kind: Gauge, Labels: perHistory, Source: "trends.md", Values: abouts,
 		Help:   "Verdict about a history: 0 equal within the margin, 1 differs by more than chance and error bounds explain, 2 cannot tell. Only in files of oneway trends --metrics.",
-		Absent: "In /metrics, and where there are too few samples for the question.",
+		Absent: "In /metrics, and where there are too few samples for it.",
 	})
 	TrendDifference = Family(Desc{
 		Name: "oneway_trend_difference_ratio", Kind: Gauge, Labels: perHistory, Source: "trends.md", Values: abouts,
@@ -85,10 +85,10 @@ var (
 	})
 )
 
-// analysesGroup has the families of TitleAnalyses.
-func analysesGroup() Group {
+// verdictsGroup has the families of TitleVerdicts.
+func verdictsGroup() Group {
 	return Group{
-		Title: TitleAnalyses,
+		Title: TitleVerdicts,
 		Descs: []*Desc{
 			CompareDifferenceHigh, CompareDifferenceLow, CompareDifference, CompareNeeded, CompareOutcome,
 			TrendDifferenceHigh, TrendDifferenceLow, TrendDifference, TrendNeeded, TrendOutcome,
