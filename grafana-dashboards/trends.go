@@ -15,7 +15,7 @@ const (
 )
 
 // noHours is the text of a panel without long-term series.
-const noHours = "No recorded hours so far: load deploy/prometheus/rules into Prometheus; a store keeps them as long as its retention"
+const noHours = "No recorded hours so far: an hour is recorded when it has ended (deploy/prometheus/rules), and kept as long as the retention of the store"
 
 // trendsBoard shows months and years of one path.
 func trendsBoard() *boardBuilder {

@@ -61,40 +61,44 @@ func lossByHour() *trend.PanelBuilder {
 // weekTable has a cell of each hour of the week.
 func weekTable() *tablepanel.PanelBuilder {
 	p := plainTable(text{
-		"Hours of the week, $direction: p95 of the delay",
+		"Hours of the week, $direction: p95",
 		"95th percentile of the delays in each hour of each day of the week, from the sum of the histograms of these hours in the time range (native histograms only); the color is from the least to the largest cell.",
 		"s", noHours + ". Native histograms are needed",
-	}).Span(12).Height(25).MinWidth(60).
+	}).Span(12).Height(25).MinWidth(76).
 		Targets(targets(one(table("histogram_quantile(0.95, "+byDate(rules.LongWeekday, "weekday", "hour", rules.LongIncrease(metric.Delay), chosen)+")")))).
 		OverrideByFieldType("number", props{
 			prop("custom.cellOptions", map[string]any{"type": "color-background", "mode": "basic"}),
 			prop("color", map[string]any{"mode": "continuous-BlYlRd"}), prop("decimals", 1),
 			prop("mappings", []any{noNumber()}), prop("noValue", "–"),
 		}).
-		OverrideByName("hour", props{prop("unit", "suffix:h"), prop("decimals", 0), prop("custom.cellOptions", map[string]any{"type": "auto"}), prop("color", map[string]any{"mode": "fixed", "fixedColor": gray}), prop("custom.width", 60)})
+		OverrideByName("hour", props{prop("mappings", []any{map[string]any{
+			"type": "regex", "options": map[string]any{"pattern": "(.+)", "result": map[string]any{"text": "$1 h"}},
+		}}), prop("custom.align", "right"), prop("custom.width", 60)})
 	for i, name := range []string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"} {
 		p.OverrideByName(string(rune('0'+i)), props{prop("displayName", name)})
 	}
 	for _, s := range pivot("hour", "weekday") {
 		p.WithTransformation(s)
 	}
-	return p.WithTransformation(transform("organize", map[string]any{
+	// The hour is text: Grafana colors the cells from the least to the largest number of the table, and an hour would be one.
+	return p.WithTransformation(fieldAs("hour", "string")).WithTransformation(transform("organize", map[string]any{
 		"indexByName": map[string]int{"hour": 0, "1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6, "0": 7},
 	}))
 }
 
-// hourByDate has a column of each day and a row of each hour: Grafana orders series with numbers as names.
+// hourByDate has a column of each day and a row of each hour, the first one at the top as in the table beside it: Grafana orders series with
+// numbers as names.
 func hourByDate() *heatmap.PanelBuilder {
 	all := past{base: thisPath, within: "[1d]", matchers: []string{chosen}}
 	return heatmap.NewPanelBuilder().
-		Title("Hours by date, $direction: p95 of the delay").
+		Title("Hours by date, $direction: p95").
 		Description("95th percentile of the delays of each hour of the day (rows) and date (columns). A horizontal stripe is a busy hour, a vertical one a bad day, an edge a change. Days end at midnight UTC.").
 		NoValue(noHours).Datasource(datasource()).
 		Targets(targets(one(ranged(all.quantile("0.95", metric.Delay, "hour"), "{{hour}}")))).
 		Interval("1d").Span(12).Height(25).CellGap(0).
 		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)).
 		CellValues(heatmap.NewCellValuesBuilder().Unit("s").Decimals(1)).
-		YAxis(heatmap.NewYAxisConfigBuilder().AxisPlacement(common.AxisPlacementLeft)).
+		YAxis(heatmap.NewYAxisConfigBuilder().AxisPlacement(common.AxisPlacementLeft).Unit("suffix:h").Reverse(true)).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).
 			Scheme("Spectral").Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64)).
 		ShowLegend()

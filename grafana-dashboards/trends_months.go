@@ -43,15 +43,15 @@ func monthsTable() *tablepanel.PanelBuilder {
 	}
 	p := plainTable(text{
 		"Months, $direction",
-		"Calendar months in the local time of the agent: number of known delays, their median and 95th percentile, loss, availability, and minutes of a call with R below 70 and 80 (codec above, with the playout buffer that has more of them). All are sums over whole days, which are recorded on the morning after. Select the direction above.",
+		"Calendar months in the local time of the agent: number of known delays, their median and 95th percentile, loss, availability, the days that were measured, and minutes of a call with R below 70 and 80 (codec above, with the playout buffer that has more of them). All are sums over whole days, which are recorded on the morning after. Select the direction above.",
 		"none", noHours,
-	}).Span(14).Height(12).
+	}).Span(14).Height(15).
 		Targets(targets(one(table(strings.Join(values, " or "))))).
 		WithTransformation(transform("groupingToMatrix", map[string]any{"rowField": month, "columnField": cell, "valueField": "Value", "emptyValue": "null"})).
 		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{month + `\` + cell: month}})).
 		WithTransformation(transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": month, "desc": true}}}))
 	lost, outcomes, up, measured := counted[rules.LongIncrease(metric.PacketsLost)], counted[rules.LongOutcomes.Name], counted[rules.LongUp.Name], counted[rules.LongMeasured.Name]
-	p.WithTransformation(computed(lost, "/", outcomes, "loss")).WithTransformation(computed(up, "/", measured, "availability")).WithTransformation(computed(measured, "*", "60", "measured"))
+	p.WithTransformation(computed(lost, "/", outcomes, "loss")).WithTransformation(computed(up, "/", measured, "availability")).WithTransformation(computed(measured, "/", "1440", "measured"))
 	renamed, order := map[string]string{}, map[string]int{}
 	for i, c := range []struct {
 		field string
@@ -63,7 +63,7 @@ func monthsTable() *tablepanel.PanelBuilder {
 		{"0.95", column{title: "p95", unit: "s", own: props{prop("decimals", 2)}}},
 		{"loss", column{title: "loss", unit: "percentunit", own: props{prop("decimals", 3)}}},
 		{"availability", column{title: "availability", unit: "percentunit", own: props{prop("decimals", 3)}}},
-		{"measured", column{title: "measured", unit: "dtdurations", own: props{prop("decimals", 0)}}},
+		{"measured", column{title: "measured", unit: "suffix:d", own: props{prop("decimals", 1)}}},
 		{counted[rules.LongRBelow70.Name], column{title: "R < 70", unit: "suffix:min", own: props{prop("decimals", 0)}}},
 		{counted[rules.LongRBelow80.Name], column{title: "R < 80", unit: "suffix:min", own: props{prop("decimals", 0)}}},
 	} {
@@ -90,7 +90,7 @@ func outagesTable() *tablepanel.PanelBuilder {
 		"Outages, by hour",
 		"Hours with minutes in which the path was measured and did not reply, the latest first, by the end of the hour.",
 		"suffix:min", "No minute without a reply in the recorded hours of this time range",
-	}).Span(10).Height(12).Interval(hourly).MaxDataPoints(10000).
+	}).Span(10).Height(15).Interval(hourly).MaxDataPoints(10000).
 		Targets(targets(one(ranged(down, "without a reply")))).
 		OverrideByFieldType("number", dashes()).
 		OverrideByName("Time", props{prop("displayName", "hour until")}).
@@ -112,7 +112,7 @@ func comparedWeeks(name, matcher string) *timeseries.PanelBuilder {
 	}
 	main := colorOf(name)
 	return byTime(hourly, plot(text{
-		"p95 of the delay " + name + ": this week, last week, last year",
+		"p95 " + name + ": this week, last week, last year",
 		"95th percentile of the delays of each hour in the last seven days, of the week before, and of 52 weeks before, which are the same days of the week.",
 		"s", noHours,
 	},

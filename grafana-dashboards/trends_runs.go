@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/core/rules"
 )
 
-const noLongRuns = "No recorded runs of this path: no load test completed, or deploy/prometheus/rules is not loaded"
+const noLongRuns = "No recorded runs of this path so far: an hour with completed load tests is recorded when it has ended (deploy/prometheus/rules)"
 
 func longRunsRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Throughput, run by run"))
