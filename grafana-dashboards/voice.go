@@ -117,9 +117,9 @@ func codecsRow(b *boardBuilder) {
 		"Each codec with each playout buffer, by direction: R and MOS of the last window, mean and least R of the windows of the time range, the impairments by delay (Id) and by codec and loss (Ie,eff) in units of R (with the option voice_impairments), delay from mouth to ear, and packets lost or too late.",
 		"none", noRating,
 	},
-		column{title: "direction", label: metric.Direction, empty: "no rating"},
-		column{title: "codec", label: metric.CodecL, own: props{prop("custom.minWidth", 110)}},
-		column{title: "buffer", label: metric.BufferL},
+		column{title: "direction", label: metric.Direction, empty: "no rating", own: props{prop("custom.width", 80)}},
+		column{title: "codec", label: metric.CodecL, own: props{prop("custom.width", 95)}},
+		column{title: "buffer", label: metric.BufferL, own: props{prop("custom.width", 80)}},
 		column{title: "R", query: each(of(metric.VoiceR, g107)), own: append(coloredFrom(satisfactionSteps()...), one...)},
 		column{title: "mean", query: "avg by (direction, codec, buffer) (" + over("avg_over_time") + ")", own: one},
 		column{title: "least", query: "min by (direction, codec, buffer) (" + over("min_over_time") + ")", own: append(coloredFrom(satisfactionSteps()...), one...)},
@@ -151,7 +151,7 @@ func minutesRow(b *boardBuilder) {
 	b.WithPanel(tile(text{
 		"Minutes rated",
 		"Minutes of the time range with a rating: the others are neither good nor bad, since no agent measured, or a clock was not synchronized.",
-		"none", noRating,
+		"suffix:min", noRating,
 	}, instant("count_over_time("+leastOfMinute()+"[$__range:1m])", "{{direction}}")).Span(8).Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray})))
 	for _, d := range directions() {
@@ -179,8 +179,8 @@ func minutesByHour(direction string) *timeseries.PanelBuilder {
 		return ranged("max by (direction) ("+within.sum(r.Name, "direction, buffer")+")", limit)
 	}
 	p := counted(text{
-		"Minutes below 70 and 80 by hour, " + direction,
-		"Minutes of each hour in which R was below 70 (red) and below 80 (yellow, which includes them), with the playout buffer that has more of them. From the recorded hours: the last one is at most an hour old.",
+		"Minutes below 70 and 80 over time, " + direction,
+		"Minutes of each interval, an hour or longer, in which R was below 70 (red) and below 80 (yellow, which includes them), with the playout buffer that has more of them. From the recorded hours: the last one is at most an hour old.",
 		"suffix:min", slimOr + "no recorded hour with a rating so far (deploy/prometheus/rules)",
 	}, 60, below(rules.LongRBelow80), below(rules.LongRBelow70))
 	return byTime(hourly, p).DrawStyle(common.GraphDrawStyleBars).FillOpacity(70).LineWidth(0).

@@ -47,18 +47,20 @@ func costs(name, matcher string) *timeseries.PanelBuilder {
 	loss := func(burst string) string {
 		return "(95 - " + codec + ") * " + lost + " / (" + lost + " / " + burst + " + " + ofCodec(func(c voice.Codec) float64 { return c.Bpl }) + ")"
 	}
+	// With long bursts the formula is above what is left to lose: R is 0 then.
+	onPath := "clamp_max(" + loss(burst) + ", " + plain(clearest()) + " - " + codec + ")"
 	delayed := here(metric.VoiceDelayImpairment)
 	p := lines(text{
 		"What costs R " + name,
-		"What a call lacks to Ro - Is = " + plain(clearest()) + " of ITU-T G.107, as far as R is above 0. codec: Ie, which no network can change; loss: the packets that the path lost, as if each were lost alone; bursts: what it costs more that they were lost in a row; delay: Id; late: the rest of Ie,eff, the packets that came too late for the playout buffer, 0 where they lie between lost ones and shorten the bursts. Without the option voice_impairments of the probe delay and late are known together only.",
+		"What a call lacks to Ro - Is = " + plain(clearest()) + " of ITU-T G.107; where the sum is larger, R is 0. codec: Ie, which no network can change; loss: the packets that the path lost, as if each were lost alone; bursts: what it costs more that they were lost in a row; delay: Id; late: the rest of Ie,eff, the packets that came too late for the playout buffer, 0 where they lie between lost ones and shorten the bursts. Without the option voice_impairments of the probe delay and late are known together only.",
 		"none", noRating,
 	},
 		ranged("0 * "+here(metric.VoiceR)+" + "+codec, "codec"),
 		ranged(loss("1"), "loss"),
-		ranged("clamp_min(("+loss(burst)+") - ("+loss("1")+"), 0)", "bursts"),
+		ranged("clamp_min("+onPath+" - ("+loss("1")+"), 0)", "bursts"),
 		ranged(delayed, "delay"),
-		ranged("clamp_min("+here(metric.VoiceEquipmentImpairment)+" - "+codec+" - ("+loss(burst)+"), 0)", "late"),
-		ranged("clamp_min("+plain(clearest())+" - "+here(metric.VoiceR)+" - "+codec+" - ("+loss(burst)+"), 0) unless "+delayed, "delay and late"),
+		ranged("clamp_min("+here(metric.VoiceEquipmentImpairment)+" - "+codec+" - "+onPath+", 0)", "late"),
+		ranged("clamp_min("+plain(clearest())+" - "+here(metric.VoiceR)+" - "+codec+" - "+onPath+", 0) unless "+delayed, "delay and late"),
 	).Height(9).Min(0).AxisSoftMax(30).Decimals(1).FillOpacity(50).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
 	for _, c := range []state{{"delay", purple}, {"codec", gray}, {"loss", red}, {"bursts", "dark-red"}, {"late", yellow}, {"delay and late", yellow}} {
