@@ -57,11 +57,19 @@ func pathStateWords() []dashboard.ValueMapping {
 	return values(words)
 }
 
+// forText is the color for text: yellow on white cannot be read.
+func forText(colorName string) string {
+	if colorName == yellow {
+		return "dark-yellow"
+	}
+	return colorName
+}
+
 // reasonWords map the numbers of reasons to their words.
 func reasonWords() []dashboard.ValueMapping {
-	words := map[string]dashboard.ValueMappingResult{strconv.Itoa(unscraped): word("agent not scraped", yellow, 0)}
+	words := map[string]dashboard.ValueMappingResult{strconv.Itoa(unscraped): word("agent not scraped", forText(yellow), 0)}
 	for i, e := range pathstate.Entries() {
-		words[strconv.Itoa(int(e.Reason))] = word(metric.Words(e.Word), stateColors()[e.Reason.State()], int32(i+1))
+		words[strconv.Itoa(int(e.Reason))] = word(metric.Words(e.Word), forText(stateColors()[e.Reason.State()]), int32(i+1))
 	}
 	return values(words)
 }

@@ -17,9 +17,9 @@ func agentsRow(b *boardBuilder) {
 	firing := `ALERTS{alertname=~"Oneway.*",alertstate="firing",job=~"$job|",instance=~"$instance|"}`
 	b.WithPanel(columns(text{
 		"Alerts that fire", "The alerts of deploy/prometheus/rules that fire now, at most the newest 200, critical ones first. A click on an alert opens its runbook, one on a path its page.", "none",
-		"No alert fires",
+		"No alert fires, no rules are loaded, or no agent is scraped",
 	},
-		column{title: "alert", label: "alertname", empty: "none fires", own: props{prop("custom.minWidth", 250), prop("links", cellLinks(cellLink{"Runbook of ${__data.fields.alert}", "${url:raw}/${__data.fields.alert}", true}))}},
+		column{title: "alert", label: "alertname", empty: "no rules, or no agent", emptyIf: &known{agentsRec(rules.PathStateNow.Name), "no alert fires"}, own: props{prop("custom.minWidth", 250), prop("links", cellLinks(cellLink{"Runbook of ${__data.fields.alert}", "${url:raw}/${__data.fields.alert}", true}))}},
 		column{title: "severity", label: "severity", own: props{prop("custom.width", 80), cellColor("color-text"), prop("mappings", values(map[string]dashboard.ValueMappingResult{
 			string(rules.Critical): word(string(rules.Critical), red, 0), string(rules.Warning): word(string(rules.Warning), orange, 1), string(rules.Info): word(string(rules.Info), blue, 2),
 		}))}},
@@ -39,7 +39,7 @@ func agentsRow(b *boardBuilder) {
 		"Agents and clocks", "Each agent: whether it is scraped, its version, the last reload of its configuration, its paths and how many of them are not up, and the state of its clock with its error bound. Agents that are not scraped come first. A click on an agent opens the page of its clocks.", "none",
 		"No agent is scraped",
 	},
-		column{title: "agent", label: "instance", empty: "no agent", own: props{prop("custom.minWidth", 150), prop("links", cellLinks(cellLink{Title: "Clocks of ${__data.fields.agent}", URL: "/d/" + clockUID + "?var-datasource=" + datasourceInUse + fieldsOf(jobColumn, "job", "agent", "instance") + "&${__url_time_range}"}))}},
+		column{title: "agent", label: "instance", empty: "no agent", own: props{prop("custom.minWidth", 175), prop("links", cellLinks(cellLink{Title: "Clocks of ${__data.fields.agent}", URL: "/d/" + clockUID + "?var-datasource=" + datasourceInUse + fieldsOf(jobColumn, "job", "agent", "instance") + "&${__url_time_range}"}))}},
 		column{title: "scraped", query: each("up{" + thisAgent + "}"), own: props{cellColor("color-text"), prop("custom.width", 75), prop("mappings", append(values(map[string]dashboard.ValueMappingResult{
 			"1": word("yes", green, 0), "0": word("no", red, 1),
 		}), missing(gray)))}},

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 	"oneway.example/exporter/core/metric"
@@ -36,12 +38,12 @@ func listedTests(expr string) string {
 func pathsRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Paths, the worst first"))
 	cs := []column{
-		{title: metric.Path, label: metric.Path, empty: "no path", own: props{prop("custom.width", 190), prop("links", cellLinks(toPathOfRow()))}},
+		{title: metric.Path, label: metric.Path, empty: "no agent, or no rules", own: props{prop("custom.width", 190), prop("links", cellLinks(toPathOfRow()))}},
 		{title: "state", query: listed(statesNow()), own: props{
-			prop("mappings", append(pathStateWords(), missing("transparent"))), cellColor("color-background"), prop("custom.width", 85),
+			prop("mappings", append(pathStateWords(), missing("transparent"))), cellColor("color-background"), prop("custom.width", 80), prop("custom.align", "center"),
 		}},
 		{title: "reason", query: listed(agentsRec(metric.PathStateReason.Name) + " or on (" + byProbe + ") (0 * " + agentsRec(rules.PathStateNow.Name) + " - 1)"), own: props{
-			prop("mappings", append(reasonWords(), missing(gray))), cellColor("color-text"), prop("custom.width", 155),
+			prop("mappings", append(reasonWords(), missing(gray))), cellColor("color-text"), prop("custom.width", 155), prop("custom.align", "left"),
 		}},
 	}
 	cs = append(cs, column{title: "work until", query: listedTests("1000 * " + agentsRec(rules.MaintenanceNow.Name)), unit: "dateTimeFromNow", own: props{prop("custom.width", 100)}})
@@ -89,6 +91,10 @@ func lossOf(matcher string) string {
 
 // coloredFrom colors the text of a cell by thresholds.
 func coloredFrom(ss ...step) props {
+	ss = slices.Clone(ss)
+	for i := range ss {
+		ss[i].color = forText(ss[i].color)
+	}
 	return props{prop("thresholds", thresholds(ss...)), cellColor("color-text"), prop("mappings", []dashboard.ValueMapping{missing(gray)})}
 }
 

@@ -17,11 +17,16 @@ type column struct {
 	// empty is the text of the label column in a table without rows: with several queries Grafana shows only the column
 	// headers and not the noValue text.
 	empty string
+	// emptyIf is another text, where an expression has a series.
+	emptyIf *known
 	// unit is a Grafana unit id.
 	unit string
 	// own are additional properties.
 	own props
 }
+
+// known is a text for what is known where expr has a series.
+type known struct{ expr, text string }
 
 // columns is a table of instant queries with the same labels: a row per label set, a column per query, in the order
 // given. Labels without a column are omitted.
@@ -33,7 +38,13 @@ func columns(t text, cs ...column) *tablepanel.PanelBuilder {
 	for i, c := range cs {
 		field := c.label
 		if c.empty != "" {
-			none = `label_replace(vector(NaN), "` + c.label + `", "` + c.empty + `", "", "")`
+			row := func(text string) string {
+				return `label_replace(vector(NaN), "` + c.label + `", "` + text + `", "", "")`
+			}
+			none = row(c.empty)
+			if c.emptyIf != nil {
+				none = "(" + row(c.emptyIf.text) + " and on () " + c.emptyIf.expr + " or on () " + none + ")"
+			}
 		}
 		if c.query != "" {
 			field = "Value #" + string(rune('A'+len(queries)))
