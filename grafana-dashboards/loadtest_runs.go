@@ -40,18 +40,19 @@ func loadTestRunsRow(b *boardBuilder) {
 	b.WithPanel(quota())
 }
 
-// lastAndNext shows a next run in the past while that run waits for its link or is running.
-func lastAndNext() *tablepanel.PanelBuilder {
-	each := func(expr string) string { return "max by (probe) (" + expr + ")" }
+// eachProbe is the largest value of each load test.
+func eachProbe(expr string) string { return "max by (probe) (" + expr + ")" }
+
+// lastAndNext shows a next run in the past while that run waits for its link or is running; more are columns after the last run.
+func lastAndNext(more ...column) *tablepanel.PanelBuilder {
+	each := eachProbe
 	last := from(anyTest, metric.RunLast)
-	return columns(text{
-		"Last and next runs",
-		"Interval, end of the last completed run, due time of the next run (including jitter and windows of the day; in the past while the run waits for the link or is running; none if no window allows a run), duration of the last run, and whether a run is in progress. A click on a probe opens the raw points of its last run, if InfluxDB has them.",
-		"none", noRun,
-	},
-		column{title: "probe", label: metric.Probe, empty: "none configured", own: props{prop("links", toLastRun())}},
-		column{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s", own: props{prop("custom.width", 80)}},
-		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 125)}},
+	cs := []column{
+		{title: "probe", label: metric.Probe, empty: "none configured", own: props{prop("links", toLastRun())}},
+		{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s", own: props{prop("custom.width", 80)}},
+		{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 125)}},
+	}
+	cs = append(append(cs, more...),
 		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 125)}},
 		column{title: "duration", query: each(from(anyTest, metric.RunDuration)), unit: "s", own: props{prop("custom.width", 85)}},
 		column{title: "state", query: each(from(anyTest, metric.TestRunning)), own: props{
@@ -59,9 +60,17 @@ func lastAndNext() *tablepanel.PanelBuilder {
 				"1": word("running", blue, 0), "0": word("idle", gray, 1),
 			})), prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("custom.width", 60),
 		}},
+		column{title: rawPage, label: rawPage, own: invisible()},
+		column{title: rawTitle, label: rawTitle, own: invisible()},
+		column{title: "points", query: rawPages(), own: invisible()},
 		column{title: lastBegin, query: "floor(1000 * (" + each(last+" - "+from(anyTest, metric.RunDuration)) + " - 10))", own: invisible()},
 		column{title: lastEnd, query: "ceil(1000 * (" + each(last) + " + 10))", own: invisible()},
-	).Thresholds(steps(step{0, gray}))
+	)
+	return columns(text{
+		"Last and next runs",
+		"Interval, end of the last completed run, due time of the next run (including jitter and windows of the day; in the past while the run waits for the link or is running; none if no window allows a run), duration of the last run, and whether a run is in progress. A click on a probe opens the raw points of its last run, if InfluxDB has them. The ID of a run, in its report and in InfluxDB, begins with the time in UTC at which the agent started it; some runs wait then for their turn.",
+		"none", noRun,
+	}, cs...).Thresholds(steps(step{0, gray}))
 }
 
 // Columns with the time range of the last run, for links, in ms.
@@ -72,15 +81,27 @@ func invisible() props {
 	return props{prop("custom.hidden", true), prop("custom.hideFrom", map[string]bool{"viz": true})}
 }
 
-// toLastRun links a probe to the raw points of its last run.
-func toLastRun() []map[string]any {
-	to := func(p page) map[string]any {
-		return map[string]any{
-			"title": p.title + " of the last run", "url": "/d/" + p.uid + "?var-path=${path}&var-probe=${__data.fields.probe}" +
-				"&from=${__data.fields." + lastBegin + ".numeric}&to=${__data.fields." + lastEnd + ".numeric}",
-		}
+// Labels with the page of the raw points of a probe, and its title.
+const rawPage, rawTitle = "page", "shows"
+
+// rawPages has a series of each probe with its page of raw points, which the family of its results tells.
+func rawPages() string {
+	of := func(d *metric.Desc, p page) string {
+		return `label_replace(label_replace(group by (probe) (` + from(anyTest, d) + `), "` + rawPage + `", "` + p.uid + `", "", ""), "` + rawTitle + `", "` + p.title + `", "", "")`
 	}
-	return []map[string]any{to(rawPacketsPage()), to(rawTrainsPage()), to(rawSizeSweepPage()), to(rawTCPPage())}
+	all := []string{
+		of(metric.UDPOffered, rawPacketsPage()), of(metric.SearchMaximum, rawPacketsPage()), of(metric.Trains, rawTrainsPage()), of(metric.SizeSweepSent, rawSizeSweepPage()),
+	}
+	known := "(" + strings.Join(all, " or ") + ")"
+	return known + " or (" + of(metric.RunInterval, rawTCPPage()) + " unless on (probe) " + known + ")"
+}
+
+// toLastRun links a probe to the raw points of its last run, on the page of its type.
+func toLastRun() []map[string]any {
+	return []map[string]any{{
+		"title": "${__data.fields." + rawTitle + "} of the last run", "url": "/d/${__data.fields." + rawPage + "}?var-path=${path}&var-probe=${__data.fields.probe}" +
+			"&from=${__data.fields." + lastBegin + ".numeric}&to=${__data.fields." + lastEnd + ".numeric}",
+	}}
 }
 
 // result is a result of runs and its color.

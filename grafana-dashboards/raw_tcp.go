@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
@@ -22,7 +23,11 @@ func rawTCPBoard() *boardBuilder {
 		toPage(page{bufferSweepTitle, bufferSweepUID, "TCP on this path by buffer size, over time"}, samePath),
 		toPage(page{fairnessTitle, fairnessUID, "How TCP flows share this path, over time"}, samePath),
 		toPage(rawPacketsPage(), samePath), toPage(rawTrainsPage(), samePath), toPage(rawSizeSweepPage(), samePath))
-	rawPathVariables(b, record.TCPTrace.Name)
+	rawHostVariable(b, record.TCPTrace.Name)
+	b.WithVariable(tagValues(metric.Path, "Path", record.TCPTrace.Name, onHost()...))
+	// Probes of the type tcp come first: the page opens with a transfer and not with the first name, such as message.
+	b.WithVariable(rawVariable(metric.Probe, "Probe", "SHOW TAG VALUES FROM "+ofRun(metric.TCPThroughput)+", "+name(record.TCPTrace.Name)+" WITH KEY = "+name(metric.Probe)+
+		" WHERE "+strings.Join(append(onHost(), is(name(metric.Path), "$path")), " AND ")))
 	b.WithVariable(directionVariable())
 	b.WithVariable(idVariable(point.RunField, "Run", record.TCPTrace.Name))
 	b.WithRow(dashboard.NewRowBuilder("Connections of the run, $direction"))
