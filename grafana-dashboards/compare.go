@@ -40,7 +40,9 @@ func compareBoard() *boardBuilder {
 	b.WithVariable(labelVariable())
 	for _, c := range conditions() {
 		variable := map[string]string{"A": "a", "B": "b"}[c.name]
-		b.WithVariable(labelValues("$label", c.name, withLabel("")).Name(variable).Sort(dashboard.VariableSortAlphabeticalAsc))
+		// A is the first value and B the last one, until somebody chooses: with one value both are the same.
+		order := map[string]dashboard.VariableSort{"A": dashboard.VariableSortAlphabeticalAsc, "B": dashboard.VariableSortAlphabeticalDesc}[c.name]
+		b.WithVariable(labelValues("$label", c.name, withLabel("")).Name(variable).Sort(order))
 		b.WithVariable(periodVariable("shift_"+variable, "Period of "+c.name+", ago"))
 	}
 	b.WithVariable(directionVariable())
@@ -101,10 +103,21 @@ func eachCondition(of func(c condition) string) string {
 	return all[0].named(of(all[0])) + " or " + all[1].named(of(all[1]))
 }
 
-// withDifference joins what both have, and what B has less A.
+// Names of the row with what B has less A.
+const (
+	difference = "B less A"
+	same       = "B is A: choose another B"
+)
+
+// withDifference joins what both have, and what B has less A; its row says where both are the same paths in the same period.
 func withDifference(of func(c condition) string) string {
 	all := conditions()
-	return eachCondition(of) + ` or label_replace((` + of(all[1]) + ") - (" + of(all[0]) + `), "condition", "B less A", "", "")`
+	choice := func(c condition) string {
+		return `label_replace(vector(1), "choice", "` + c.value + " " + c.shift + `", "", "")`
+	}
+	row := func(name string) string { return `label_replace(vector(1), "condition", "` + name + `", "", "")` }
+	name := "(" + row(same) + " and on () (" + choice(all[0]) + " and on (choice) " + choice(all[1]) + ") or on () " + row(difference) + ")"
+	return eachCondition(of) + " or ((" + of(all[1]) + ") - (" + of(all[0]) + ")) * on () group_left (condition) " + name
 }
 
 // summaryOfConditions has a row of each quantity, and the paths that are compared.
@@ -134,7 +147,9 @@ func summaryTable() *tablepanel.PanelBuilder {
 		"The paths of each condition in its period, all their packets together: known delays, median and 95th percentile with the largest error bound of a delay, loss, largest delay; and how much more B has. Whether A and B differ by more than chance is below. Corresponds to the D-ITG report: its service conditions.",
 		"none", noCompared,
 	},
-		column{title: "condition", label: "condition", empty: "no recorded hours"},
+		column{title: "condition", label: "condition", empty: "no recorded hours", own: props{prop("custom.width", 185), cellColor("color-text"), prop("mappings", values(map[string]dashboard.ValueMappingResult{
+			same: word(same, orange, 0),
+		}))}},
 		column{title: "n", query: eachCondition(func(c condition) string { return "histogram_count(" + delay(c) + ")" }), unit: "short", own: props{prop("decimals", 1)}},
 		column{title: "p50", query: quantile("0.5"), unit: "s", own: props{prop("decimals", 2)}},
 		column{title: "p95", query: quantile("0.95"), unit: "s", own: props{prop("decimals", 2)}},
@@ -144,7 +159,7 @@ func summaryTable() *tablepanel.PanelBuilder {
 		}), unit: "percentunit", own: props{prop("decimals", 3)}},
 		column{title: "largest", query: eachCondition(most(rules.LongDelayMax)), unit: "s", own: props{prop("decimals", 2)}},
 		column{title: "direction", label: metric.Direction, own: invisible()},
-	).Span(14).Height(6).WithTransformation(sortedBy("condition"))
+	).Span(14).Height(6).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy("condition"))
 }
 
 func pathsOfConditions() *tablepanel.PanelBuilder {
@@ -193,7 +208,7 @@ func conditionCDF(t text, unit, factor, last string, d *metric.Desc) *trend.Pane
 	at := "scalar(clamp_min(vector(" + limit("0", "min") + "), 1e-6) ^ (1 - " + passed + ") * " + limit(last, "max") + " ^ " + passed + ")"
 	share := func(c condition) string { return "histogram_fraction(-Inf, " + at + ", " + histogram(c) + ")" }
 	both := conditions()
-	p := trend.NewPanelBuilder().Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
+	p := trend.NewPanelBuilder().Title(t.title).Description(withReason(t)).Unit(t.unit).NoValue(t.none).
 		Datasource(datasource()).Span(12).Height(9).MaxDataPoints(60).
 		// Without its x field a trend panel shows an error: without data the axis is any.
 		WithTarget(ranged(factor+" * vector("+at+") > 0 or 10 ^ vector("+passed+")", valueField).RefId("A")).
@@ -210,7 +225,7 @@ func conditionCDF(t text, unit, factor, last string, d *metric.Desc) *trend.Pane
 		OverrideByName(valueField, props{
 			prop("unit", unit), prop("min", nil), prop("max", nil), prop("custom.scaleDistribution", map[string]any{"type": "log", "log": 10}),
 		}).
-		OverrideByName(nothing, props{prop("displayName", t.none), color(gray)})
+		OverrideByName(nothing, props{prop("displayName", inLegend(t.none)), color(gray)})
 	for _, c := range both {
 		p.OverrideByName(c.name, props{color(c.color)})
 	}

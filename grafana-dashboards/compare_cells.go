@@ -88,7 +88,7 @@ func cellsOfConditions() *tablepanel.PanelBuilder {
 		}})
 	}
 	return columns(text{
-		"Cells of packet size and packet rate, A and B, $direction",
+		"Cells by size and rate, A and B, $direction",
 		"Each combination of packet size and packet rate in both conditions: medians over the runs of the time range of received rate, loss, delay and mean |IPDV|, each run counted once; of several paths of a condition the mean of their medians. n is the number of runs; a number below 10 is marked, since medians of so few runs may differ by chance alone. The D-ITG report has the mean of 20 repetitions (10 over the wide area). Corresponds to its figures 4 to 18, 20, 24, 26 and 30.",
 		"none", noSweeps,
 	}, cs...).Span(24).Height(12).Thresholds(steps(step{0, gray})).

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -33,7 +35,7 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 	if x.bytes {
 		field, steps = bitField, append(steps, bits(x.label, bitField)...)
 	}
-	p := trend.NewPanelBuilder().Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
+	p := trend.NewPanelBuilder().Title(t.title).Description(withReason(t)).Unit(t.unit).NoValue(t.none).
 		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table(x.orNothing(query)).RefId("A")}).
 		Span(12).Height(9).
 		XField(field).LineWidth(2).ShowPoints(common.VisibilityModeAlways).PointSize(4).
@@ -52,13 +54,24 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 		own = append(own, prop("custom.scaleDistribution", map[string]any{"type": "log", "log": x.log}))
 	}
 	return p.OverrideByName(field, own).
-		OverrideByName(nothing, props{prop("displayName", t.none), color(gray)})
+		OverrideByName(nothing, props{prop("displayName", inLegend(t.none)), color(gray)})
 }
+
+// inLegend is the main part of a text for no data: Grafana cuts a longer name of a curve on a phone.
+func inLegend(none string) string {
+	for _, end := range []string{": ", " (", ". ", " of the probe ", " in this time range", " in the time range", " and synchronized ", " of stamped "} {
+		none, _, _ = strings.Cut(none, end)
+	}
+	return none
+}
+
+// withReason is the description, with all of the text for no data.
+func withReason(t text) string { return t.description + " Without data: " + t.none + "." }
 
 // nothing is the name of a curve without points, which is shown if there is no data.
 const nothing = "-1"
 
-// orNothing adds that curve to a panel without data; its legend is the noValue text. Without its x field a trend panel
+// orNothing adds that curve to a panel without data; its legend is the main part of the noValue text. Without its x field a trend panel
 // shows an error instead.
 func (x axis) orNothing(query string) string {
 	return "(" + query + `) or on () label_replace(label_replace(vector(NaN), "` + x.label + `", "1", "", ""), "` + x.column + `", "` + nothing + `", "", "")`

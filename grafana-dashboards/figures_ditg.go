@@ -6,7 +6,7 @@ func ditgFigures() []figure {
 	const capacity, compare = "capacity.json", "compare.json"
 	received, loss, delay, variation := onPage(capacity, "Received"), onPage(capacity, "Loss"), onPage(capacity, "Delay"), onPage(capacity, "Mean |IPDV|")
 	messages := onPage("fairness.json", "UDP against TCP", "Messages, run by run, $direction")
-	cells := onPage(compare, "Cells of packet size and packet rate, A and B, $direction")
+	cells := onPage(compare, "Cells by size and rate, A and B, $direction")
 	trace := joinPanels(onPage("raw_tcp.json", "Throughput by connection"), onPage("load.json", "Throughput in the last run"))
 	rtt := onPage("trends.json", "Round trip", "Round trip, boxes")
 	return []figure{
