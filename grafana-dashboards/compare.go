@@ -147,9 +147,9 @@ func summaryTable() *tablepanel.PanelBuilder {
 		"The paths of each condition in its period, all their packets together: known delays, median and 95th percentile with the largest error bound of a delay, loss, largest delay; and how much more B has. Whether A and B differ by more than chance is below. Corresponds to the D-ITG report: its service conditions.",
 		"none", noCompared,
 	},
-		column{title: "condition", label: "condition", empty: "no recorded hours", own: props{prop("custom.width", 185), cellColor("color-text"), prop("mappings", values(map[string]dashboard.ValueMappingResult{
+		column{title: "condition", label: "condition", empty: "no recorded hours", own: append(wrapped("color-text"), prop("custom.width", 105), prop("mappings", values(map[string]dashboard.ValueMappingResult{
 			same: word(same, orange, 0),
-		}))}},
+		})))},
 		column{title: "n", query: eachCondition(func(c condition) string { return "histogram_count(" + delay(c) + ")" }), unit: "short", own: props{prop("decimals", 1)}},
 		column{title: "p50", query: quantile("0.5"), unit: "s", own: props{prop("decimals", 2)}},
 		column{title: "p95", query: quantile("0.95"), unit: "s", own: props{prop("decimals", 2)}},
@@ -169,7 +169,7 @@ func pathsOfConditions() *tablepanel.PanelBuilder {
 		"none", "No path has these values of the label in the time range",
 	},
 		column{title: "condition", label: "condition", empty: "no paths", own: props{prop("custom.width", 90)}},
-		column{title: "path", label: metric.Path},
+		column{title: "path", label: metric.Path, own: props{prop("custom.minWidth", 150)}},
 		column{title: "agent", label: "instance"},
 		column{title: "job", label: "job", own: invisible()},
 		column{title: "paths", query: eachCondition(condition.paths), own: invisible()},

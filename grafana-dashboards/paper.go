@@ -94,7 +94,7 @@ func comparedTable(p paper, all []published) *tablepanel.PanelBuilder {
 		}
 		named := func(value float64) string {
 			expr := numbered("vector(" + plain(value) + ")")
-			for _, l := range [][2]string{{"figure", v.figure}, {"quantity", v.quantity}, {"unit", v.unit}, {"why", v.why}} {
+			for _, l := range [][2]string{{"figure", v.figure}, {"quantity", v.inUnit()}, {"why", v.why}} {
 				expr = `label_replace(` + expr + `, "` + l[0] + `", "` + l[1] + `", "", "")`
 			}
 			return expr
@@ -115,22 +115,20 @@ func comparedTable(p paper, all []published) *tablepanel.PanelBuilder {
 			deviation = append(deviation, numbered(above+below))
 		}
 	}
-	number := props{prop("decimals", nil), prop("custom.width", 75)}
-	wrapped := []dashboard.DynamicConfigValue{prop("custom.cellOptions", map[string]any{"type": "auto", "wrapText": true}), prop("custom.wrapText", true)}
+	number := props{prop("decimals", nil), prop("custom.width", 60)}
 	ofProfile := "group(" + from(anyTest, metric.PathLabels, profileLabel+`=~"`+p.profile+`(-.+)?"`) + ")"
 	t := columns(text{
 		comparedTitle(p.short),
 		"The paper's own values, from its text and tables, beside the last ones of the path in the time range, in the paper's units; where the paper has several, the least, and the largest in column to. Outside: how far the value here is from them, relative to the nearest, of a path with the label profile = " + p.profile + ": the profile of the lab, or give the label to a path over such a network; why is why the lab's profile has another value. A dash: not measured on this path in the time range, or a path with another profile.",
 		"none", "No path is selected",
 	},
-		column{title: "figure", label: "figure", empty: "no values", own: props{prop("custom.width", 105)}},
-		column{title: "quantity", label: "quantity", own: append(props{prop("custom.minWidth", 150)}, wrapped...)},
-		column{title: "unit", label: "unit", own: props{prop("custom.width", 55)}},
+		column{title: "figure", label: "figure", empty: "no values", own: props{prop("custom.width", 104)}},
+		column{title: "quantity", label: "quantity", own: append(props{prop("custom.minWidth", 115)}, wrapped("auto")...)},
+		column{title: "here", query: strings.Join(here, " or "), own: append(props{cellColor("color-text"), color(blue), prop("mappings", []dashboard.ValueMapping{missing(gray)})}, number...)},
 		column{title: "paper", query: strings.Join(low, " or "), own: number},
 		column{title: "to", query: strings.Join(high, " or "), own: number},
-		column{title: "here", query: strings.Join(here, " or "), own: append(props{cellColor("color-text"), color(blue), prop("mappings", []dashboard.ValueMapping{missing(gray)})}, number...)},
 		column{title: "outside", query: "(" + strings.Join(deviation, " or ") + ") and on () " + ofProfile, unit: "percentunit", own: props{prop("decimals", 1), prop("custom.width", 80)}},
-		column{title: "why", label: "why", own: append(props{prop("custom.minWidth", 150)}, wrapped...)},
+		column{title: "why", label: "why", own: append(props{prop("custom.minWidth", 150)}, wrapped("auto")...)},
 		column{title: rowLabel, label: rowLabel, own: invisible()},
 	)
 	return t.Span(24).Height(uint32(min(4+len(all), 18))).Thresholds(steps(step{0, gray})).WithTransformation(sortedBy(rowLabel))

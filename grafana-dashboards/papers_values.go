@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/probes/message"
@@ -17,6 +19,14 @@ type published struct {
 	here string
 	// why is why the paper's profile of the lab has another value than the paper; empty: it has the same.
 	why string
+}
+
+// inUnit is the quantity with its unit: a column of its own would take the place of a value on a phone.
+func (p published) inUnit() string {
+	if p.unit == "" || strings.HasPrefix(p.quantity, p.unit+" ") || strings.Contains(p.quantity, " "+p.unit+" ") {
+		return p.quantity
+	}
+	return p.quantity + ", in " + p.unit
 }
 
 // publishedBy are the values of a paper, in its order.

@@ -42,8 +42,8 @@ func summaryRow(b *boardBuilder) {
 	b.WithPanel(tile(text{
 		"Round-trip time", "Median and 95th percentile over 5 minutes (limits are recorded as quantile5m_lower and quantile5m_upper), and the smallest of the last window. Free of clock error. Profile slim has only the smallest.", "s",
 		"No reply in the last 5 minutes",
-	}, instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.5"`), "p50"), instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.95"`), "p95"),
-		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Decimals(2).
+	}, instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.5"`), "p50, 5 min"), instant(rec(rules.RoundTripQuantiles5m.Name, `quantile_rank="0.95"`), "p95, 5 min"),
+		instant(of(metric.RoundTripTimeMin), "min, now")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(inColor(green)))
 	stale := rules.ReplyAge().Default(1)
 	b.WithPanel(tile(text{

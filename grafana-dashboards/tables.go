@@ -105,3 +105,8 @@ func quoted(title, description, markdown string) *textpanel.PanelBuilder {
 	return textpanel.NewPanelBuilder().Title(title).Description(description).
 		Mode(textpanel.TextModeMarkdown).Content(markdown).Span(10).Height(7)
 }
+
+// wrapped breaks the text of a cell of this kind into lines.
+func wrapped(kind string) props {
+	return props{prop("custom.cellOptions", map[string]any{"type": kind, "wrapText": true}), prop("custom.wrapText", true)}
+}

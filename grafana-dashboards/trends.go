@@ -115,7 +115,7 @@ func longVoice() *timeseries.PanelBuilder {
 	return byTime(per, plot(text{
 		"R of a call, $codec",
 		"Transmission rating R of ITU-T G.107: mean of the hours (in a long range of the days' means), and their lowest window (dotted). Below 80 some users are dissatisfied, below 70 many (G.109). Corresponds to thesis figure 7.2, in months.",
-		"none", slimOr + "no voice rating recorded",
+		"none", slimOr + "no recorded hour with a voice rating so far",
 	},
 		ranged(best(func(p past) string { return p.mean(rules.LongR.Name, metric.Direction) }), "{{direction}}"),
 		ranged(best(func(p past) string { return p.minimum(rules.LongRMin.Name, metric.Direction) }), "{{direction}}, lowest"),
@@ -131,7 +131,7 @@ func longRoundTrip() *timeseries.PanelBuilder {
 	return byTime(per, lines(text{
 		"Round trip",
 		"Median and 95th percentile of each interval, least and largest round trip: free of clock errors. Corresponds to WPI figures 4 and 5.",
-		"s", slimOr + "no round trips recorded",
+		"s", slimOr + "no recorded hour with round trips so far",
 	},
 		ranged(all.largest(rules.LongRoundTripMax.Name, metric.Path), "max"),
 		ranged(all.quantile("0.95", metric.RoundTripTime, metric.Path), "p95"),

@@ -82,7 +82,7 @@ func candles(least string, all past) *candlestick.PanelBuilder {
 	return candlestick.NewPanelBuilder().
 		Title("Round trip, boxes").
 		Description("Round trip of each interval: the box has the middle half of the packets (25th to 75th percentile, resolution 9 %), the line reaches from the least to the largest. Corresponds to the bars of WPI figures 4 and 5.").
-		Unit("s").NoValue(slimOr + "no round trips recorded").Datasource(datasource()).Span(24).Height(9).Interval(least).MaxDataPoints(120).
+		Unit("s").NoValue(slimOr + "no recorded hour with round trips so far").Datasource(datasource()).Span(24).Height(9).Interval(least).MaxDataPoints(120).
 		Targets(targets([]*prometheus.DataqueryBuilder{
 			ranged(value(all.quantile("0.25", metric.RoundTripTime, metric.Path), "25 %"), "25 %"),
 			ranged(value(all.largest(rules.LongRoundTripMax.Name, metric.Path), "largest"), "largest"),

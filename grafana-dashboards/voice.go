@@ -132,15 +132,23 @@ func codecsRow(b *boardBuilder) {
 }
 
 // lowMinutes counts the minutes of the range in which R was below a limit: of its windows the one with the least R.
-func lowMinutes(limit float64, within string) string {
-	return "sum_over_time((" + leastOfMinute() + " < bool " + plain(limit) + ")[" + within + ":1m])"
+func lowMinutes(limit float64, within, matcher string) string {
+	return "sum_over_time((" + leastOfMinute(matcher) + " < bool " + plain(limit) + ")[" + within + ":1m])"
+}
+
+// eachDirection has a query of each direction: Prometheus returns the series of one query in any order.
+func eachDirection(of func(matcher string) string) (all []*prometheus.DataqueryBuilder) {
+	for _, d := range directions() {
+		all = append(all, instant(of(metric.Direction+`="`+d+`"`), d))
+	}
+	return all
 }
 
 // leastOfMinute is the least R of the windows of a minute, of the selected codec, by direction.
-func leastOfMinute() string {
+func leastOfMinute(matcher string) string {
 	return "(" + ofBuffer(func(matchers ...string) string {
 		return "max by (direction) (min_over_time(" + of(metric.VoiceR, matchers...) + "[1m]))"
-	}, selectedCodec, g107) + ")"
+	}, selectedCodec, g107, matcher) + ")"
 }
 
 func minutesRow(b *boardBuilder) {
@@ -152,7 +160,9 @@ func minutesRow(b *boardBuilder) {
 		"Minutes rated",
 		"Minutes of the time range with a rating: the others are neither good nor bad, since no agent measured, or a clock was not synchronized.",
 		"suffix:min", noRating,
-	}, instant("count_over_time("+leastOfMinute()+"[$__range:1m])", "{{direction}}")).Span(8).Decimals(0).
+	}, eachDirection(func(matcher string) string {
+		return "count_over_time(" + leastOfMinute(matcher) + "[$__range:1m])"
+	})...).Span(8).Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray})))
 	for _, d := range directions() {
 		b.WithPanel(minutesByHour(d))
@@ -164,7 +174,7 @@ func minutesTile(limit float64) *stat.PanelBuilder {
 		fmt.Sprintf("Minutes below %g", limit),
 		fmt.Sprintf("Minutes of the time range in which R of a window was below %g, in each direction. Below 80 some users are dissatisfied, below 70 many (ITU-T G.109). The thesis calls R from 80 good and below 70 bad (section 7.1).", limit),
 		"suffix:min", noRating,
-	}, instant(lowMinutes(limit, "$__range"), "{{direction}}")).Span(8).Decimals(0).
+	}, eachDirection(func(matcher string) string { return lowMinutes(limit, "$__range", matcher) })...).Span(8).Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{0, green}, step{0.5, orange}))
 }
 
@@ -179,7 +189,7 @@ func minutesByHour(direction string) *timeseries.PanelBuilder {
 		return ranged("max by (direction) ("+within.sum(r.Name, "direction, buffer")+")", limit)
 	}
 	p := counted(text{
-		"Minutes below 70 and 80 over time, " + direction,
+		"Minutes below 70 and 80, " + direction,
 		"Minutes of each interval, an hour or longer, in which R was below 70 (red) and below 80 (yellow, which includes them), with the playout buffer that has more of them. From the recorded hours: the last one is at most an hour old.",
 		"suffix:min", slimOr + "no recorded hour with a rating so far (deploy/prometheus/rules)",
 	}, 60, below(rules.LongRBelow80), below(rules.LongRBelow70))
