@@ -50,10 +50,10 @@ func lastAndNext(more ...column) *tablepanel.PanelBuilder {
 	cs := []column{
 		{title: "probe", label: metric.Probe, empty: "none configured", own: props{prop("links", toLastRun())}},
 		{title: "interval", query: each(from(anyTest, metric.RunInterval)), unit: "s", own: props{prop("custom.width", 80)}},
-		{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 125)}},
+		{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 140)}},
 	}
 	cs = append(append(cs, more...),
-		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 125)}},
+		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 140)}},
 		column{title: "duration", query: each(from(anyTest, metric.RunDuration)), unit: "s", own: props{prop("custom.width", 85)}},
 		column{title: "state", query: each(from(anyTest, metric.TestRunning)), own: props{
 			prop("mappings", values(map[string]dashboard.ValueMappingResult{

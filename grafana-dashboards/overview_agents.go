@@ -23,7 +23,7 @@ func agentsRow(b *boardBuilder) {
 		column{title: "severity", label: "severity", own: props{prop("custom.width", 80), cellColor("color-text"), prop("mappings", values(map[string]dashboard.ValueMappingResult{
 			string(rules.Critical): word(string(rules.Critical), red, 0), string(rules.Warning): word(string(rules.Warning), orange, 1), string(rules.Info): word(string(rules.Info), blue, 2),
 		}))}},
-		column{title: "since", query: `label_replace(topk(200, 1000 * max by (` + labels + `) (last_over_time(ALERTS_FOR_STATE[5m]) and ignoring (alertstate) ` + firing + `)), "site", "$1", "site_pair", "(.+)")`, unit: "dateTimeFromNow", own: props{prop("custom.width", 130)}},
+		column{title: "since", query: `label_replace(topk(200, 1000 * max by (` + labels + `) (last_over_time(ALERTS_FOR_STATE[5m]) and ignoring (alertstate) ` + firing + `)), "site", "$1", "site_pair", "(.+)")`, unit: "dateTimeFromNow", own: props{prop("custom.width", 140)}},
 		column{title: metric.Path, label: metric.Path, own: props{prop("links", cellLinks(toPathOfRow()))}},
 		column{title: "site", label: "site", own: props{prop("custom.width", 110)}},
 		column{title: metric.Direction, label: metric.Direction, own: props{prop("custom.width", 85)}},
@@ -39,7 +39,7 @@ func agentsRow(b *boardBuilder) {
 		"Agents and clocks", "Each agent: whether it is scraped, its version, the last reload of its configuration, its paths and how many of them are not up, and the state of its clock with its error bound. Agents that are not scraped come first. A click on an agent opens the page of its clocks.", "none",
 		"No agent is scraped",
 	},
-		column{title: "agent", label: "instance", empty: "no agent", own: props{prop("custom.minWidth", 175), prop("links", cellLinks(cellLink{Title: "Clocks of ${__data.fields.agent}", URL: "/d/" + clockUID + "?var-datasource=" + datasourceInUse + fieldsOf(jobColumn, "job", "agent", "instance") + "&${__url_time_range}"}))}},
+		column{title: "agent", label: "instance", empty: "no agent", own: props{prop("custom.minWidth", 185), prop("links", cellLinks(cellLink{Title: "Clocks of ${__data.fields.agent}", URL: "/d/" + clockUID + "?var-datasource=" + datasourceInUse + fieldsOf(jobColumn, "job", "agent", "instance") + "&${__url_time_range}"}))}},
 		column{title: "scraped", query: each("up{" + thisAgent + "}"), own: props{cellColor("color-text"), prop("custom.width", 75), prop("mappings", append(values(map[string]dashboard.ValueMappingResult{
 			"1": word("yes", green, 0), "0": word("no", red, 1),
 		}), missing(gray)))}},
@@ -48,7 +48,7 @@ func agentsRow(b *boardBuilder) {
 		column{title: "reload", query: each(agents(metric.ConfigReloadSuccess)), own: props{cellColor("color-text"), prop("custom.width", 70), prop("mappings", append(values(map[string]dashboard.ValueMappingResult{
 			"1": word("ok", green, 0), "0": word("failed", red, 1),
 		}), missing(gray)))}},
-		column{title: "loaded", query: each("1000 * " + lately(agents(metric.ConfigReloadTime))), unit: "dateTimeFromNow", own: props{prop("custom.width", 130)}},
+		column{title: "loaded", query: each("1000 * " + lately(agents(metric.ConfigReloadTime))), unit: "dateTimeFromNow", own: props{prop("custom.width", 140)}},
 		column{title: "paths", query: "sum by (job, instance) (" + agentsRec(rules.PathStateCount.Name) + ")", own: props{prop("custom.width", 60), prop("decimals", 0)}},
 		column{title: "not up", query: "sum by (job, instance) (" + agentsRec(rules.PathStateCount.Name, `state!="0"`) + ")", own: append(coloredFrom(step{0, gray}, step{1, orange}), prop("custom.width", 65), prop("decimals", 0))},
 		column{title: "clock", query: each(stateNumber(agents)), own: props{cellColor("color-text"), prop("custom.width", 140), prop("mappings", append(values(stateNumbers()), missing(gray)))}},

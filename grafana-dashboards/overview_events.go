@@ -30,11 +30,11 @@ func eventsRow(b *boardBuilder) {
 		"none", "No event in this time, no agent is scraped, or deploy/prometheus/rules is not loaded",
 	},
 		column{title: "since", label: "since", own: props{prop("unit", "dateTimeAsIsoNoDateIfToday"), prop("custom.width", 165), prop("custom.align", "left")}},
-		column{title: "what", label: "kind", empty: "none, or no rules", own: props{prop("mappings", kindWords()), cellColor("color-text"), prop("custom.width", 150)}},
+		column{title: "what", label: "kind", empty: "none, or no rules", own: props{prop("mappings", kindWords()), cellColor("color-text"), prop("custom.width", 165)}},
 		column{title: "paths", query: eventLines(), own: props{prop("custom.width", 65), prop("decimals", 0)}},
 		column{title: "site", label: "site", own: props{prop("custom.width", 150), prop("links", cellLinks(toPathPage("Paths to ${__data.fields.site}", "site", "site")))}},
 		column{title: metric.Path, label: metric.Path, own: props{prop("custom.width", 190), prop("links", cellLinks(toPathPage("Path ${__data.fields.path}", jobColumn, "job", "agent", "instance", metric.Path, metric.Path)))}},
-		column{title: "agent", label: "instance", own: props{prop("custom.width", 170)}},
+		column{title: "agent", label: "instance", own: props{prop("custom.width", 185)}},
 		column{title: "text", label: "text", own: props{prop("mappings", kindTexts())}},
 		column{title: jobColumn, label: "job", own: invisible()},
 	).Span(24).Height(10).Thresholds(steps(step{0, gray})).

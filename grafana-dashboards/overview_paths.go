@@ -46,7 +46,7 @@ func pathsRow(b *boardBuilder) {
 			prop("mappings", append(reasonWords(), missing(gray))), cellColor("color-text"), prop("custom.width", 155), prop("custom.align", "left"),
 		}},
 	}
-	cs = append(cs, column{title: "work until", query: listedTests("1000 * " + agentsRec(rules.MaintenanceNow.Name)), unit: "dateTimeFromNow", own: props{prop("custom.width", 100)}})
+	cs = append(cs, column{title: "work until", query: listedTests("1000 * " + agentsRec(rules.MaintenanceNow.Name)), unit: "dateTimeFromNow", own: props{prop("custom.width", 125)}})
 	for _, d := range []struct{ arrow, matcher string }{{"→", forward}, {"←", reverse}} {
 		p95 := agentsRec(rules.DelayQuantiles5m.Name, d.matcher, `quantile_rank="0.95"`)
 		base := agentsRec(rules.DelayBaseline.Name, d.matcher)
@@ -64,9 +64,9 @@ func pathsRow(b *boardBuilder) {
 		column{title: "R", query: "min by (" + byProbe + ") (" + agentsRec(rules.VoiceRMost.Name) + ") and on (" + byProbe + ") " + worst(), own: append(coloredFrom(
 			step{0, red}, step{rules.ThresholdRFactor.Default, orange}, step{voice.Satisfied, gray}), prop("decimals", 0))},
 		column{title: "under load", query: listedTests(agentsRec(metric.WorkingDelay.Name, `quantile_rank="0.95"`)), unit: "s"},
-		column{title: "last run", query: listedTests("1000 * " + agentsRec(metric.RunLast.Name)), unit: "dateTimeFromNow", own: props{prop("custom.width", 120)}},
+		column{title: "last run", query: listedTests("1000 * " + agentsRec(metric.RunLast.Name)), unit: "dateTimeFromNow", own: props{prop("custom.width", 140)}},
 		column{title: metric.Probe, label: metric.Probe, own: props{prop("custom.width", 90)}},
-		column{title: "agent", label: "instance", own: props{prop("custom.width", 170)}},
+		column{title: "agent", label: "instance", own: props{prop("custom.width", 185)}},
 		column{title: jobColumn, label: "job", own: invisible()},
 		column{title: orderColumn, query: listed(severity()), own: invisible()},
 	)
