@@ -116,3 +116,34 @@ func TestPathsByStateIsZeroWhereAllAreUp(t *testing.T) {
 		}
 	}
 }
+
+// TestMatricesHaveTheirAgentsInOrder: the first agent has no path to the first site, and would be the last row.
+func TestMatricesHaveTheirAgentsInOrder(t *testing.T) {
+	panels := overviewPanels(t)
+	for _, title := range []string{"State", "Delay forward", "Loss reverse", "Call quality R forward"} {
+		steps := panels[title].Transformations
+		if len(steps) == 0 {
+			t.Fatalf("%s: no transformation", title)
+		}
+		last, err := json.Marshal(steps[len(steps)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(last), `"sortBy"`) || !strings.Contains(string(last), `"field":"agent"`) {
+			t.Errorf("%s: the last step is %s", title, last)
+		}
+	}
+}
+
+// TestNoAlertFiresOnlyWithRules: without rules nothing can fire.
+func TestNoAlertFiresOnlyWithRules(t *testing.T) {
+	for _, target := range overviewPanels(t)["Alerts that fire"].Targets {
+		q, ok := target.(prometheus.Dataquery)
+		if !ok {
+			t.Fatalf("%T", target)
+		}
+		if !strings.Contains(q.Expr, `"no alert fires", "", "") and on () `+rules.PathStateNow.Name+"{") || !strings.Contains(q.Expr, `"no rules, or no agent"`) {
+			t.Errorf("the text does not depend on rules: %s", q.Expr)
+		}
+	}
+}

@@ -112,7 +112,7 @@ func comparedWeeks(name, matcher string) *timeseries.PanelBuilder {
 	}
 	main := colorOf(name)
 	return byTime(hourly, plot(text{
-		"p95 " + name + ": this week, last week, last year",
+		"p95 " + name + ", this week and others",
 		"95th percentile of the delays of each hour in the last seven days, of the week before, and of 52 weeks before, which are the same days of the week.",
 		"s", noHours,
 	},

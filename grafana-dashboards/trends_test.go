@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -21,4 +22,27 @@ func TestHoursOfTheWeekShowAllHours(t *testing.T) {
 		}
 	}
 	t.Error("no panel")
+}
+
+// TestHoursOfTheWeekAreText: a number up to 23 beside delays below a second leaves all cells in the first color.
+func TestHoursOfTheWeekAreText(t *testing.T) {
+	built, err := weekTable().Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := ""
+	for _, s := range built.Transformations {
+		text, err := json.Marshal(s.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range []string{"number", "string"} {
+			if s.Id == "convertFieldType" && strings.Contains(string(text), `{"destinationType":"`+k+`","targetField":"hour"}`) {
+				kind = k
+			}
+		}
+	}
+	if kind != "string" {
+		t.Errorf("the hours are %q in the end", kind)
+	}
 }
