@@ -15,7 +15,7 @@ const (
 )
 
 // noHours is the text of a panel without long-term series.
-const noHours = "No recorded hours so far: an hour is recorded when it has ended (deploy/prometheus/rules), and kept as long as the retention of the store"
+const noHours = "No recorded hours so far: an hour is recorded when it has ended, a day, for ranges of more than 60 days, on the morning after (deploy/prometheus/rules)"
 
 // trendsBoard shows months and years of one path.
 func trendsBoard() *boardBuilder {
