@@ -16,21 +16,20 @@ import (
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/strictjson"
-	"oneway.example/exporter/probe/calendar"
 )
 
 // maintenanceOptions are the keys of a window of the section maintenance.
 type maintenanceOptions struct {
-	All    bool              `yaml:"all"`
-	Paths  config.Words      `yaml:"paths"`
-	Peers  config.Words      `yaml:"peers"`
-	Links  config.Words      `yaml:"links"`
-	Sites  config.Words      `yaml:"sites"`
-	From   timestamp         `yaml:"from"`
-	To     timestamp         `yaml:"to"`
-	Weekly []calendar.Window `yaml:"weekly"`
-	Reason string            `yaml:"reason"`
-	Place  config.Section    `yaml:",place"`
+	All    bool           `yaml:"all"`
+	Paths  config.Words   `yaml:"paths"`
+	Peers  config.Words   `yaml:"peers"`
+	Links  config.Words   `yaml:"links"`
+	Sites  config.Words   `yaml:"sites"`
+	From   timestamp      `yaml:"from"`
+	To     timestamp      `yaml:"to"`
+	Weekly config.Words   `yaml:"weekly"`
+	Reason string         `yaml:"reason"`
+	Place  config.Section `yaml:",place"`
 }
 
 // timestamp is a time of RFC 3339.
@@ -69,21 +68,18 @@ func (o *maintenanceOptions) Describe() []option.Description {
 		option.Value(&o.Sites, nil, "Values of the label site of paths: of the host at the other end, in a mesh. The paths between two sites are these at the agents of the other site.").WithExample("[hamburg]"),
 		option.Value(&o.From, timestamp{}, "When it begins, a time of RFC 3339.").Unset("weekly says it").WithExample("2026-12-01T22:00:00+01:00"),
 		option.Value(&o.To, timestamp{}, fmt.Sprintf("When it ends, at most %d days later.", maintenance.MaxLength/(24*time.Hour))).Unset("weekly says it").WithExample("2026-12-02T04:00:00+01:00"),
-		option.Value(&o.Weekly, nil, "In place of from and to: local times of the week, by {calendar}.").WithExample(`["sun 02:00-04:00"]`),
+		option.Value(&o.Weekly, nil, "In place of from and to: local times of the week, one or a list, by {calendar}.").WithExample(`["sun 02:00-04:00"]`),
 		option.Text(&o.Reason, fmt.Sprintf("What the work is, for people, in at most %d characters.", maintenance.MaxReason)).WithExample("new router").Required("say what the work is, such as new router"),
 	}
 }
 
 // window is the window of the options.
-func (o *maintenanceOptions) window() maintenance.Window {
-	var weekly []string
-	for _, one := range o.Weekly {
-		weekly = append(weekly, one.String())
-	}
+func (o *maintenanceOptions) window() (maintenance.Window, error) {
+	weekly, err := maintenance.ParseWeekly(o.Weekly)
 	return maintenance.Window{
 		Selection: maintenance.Selection{All: o.All, Paths: o.Paths, Peers: o.Peers, Links: o.Links, Sites: o.Sites},
 		From:      o.From.Time, To: o.To.Time, Weekly: weekly, Reason: o.Reason,
-	}
+	}, err
 }
 
 // checkMaintenance checks the windows, and makes the windows of a plan from all that could be decoded: a plan with an error is not put in force.
@@ -94,12 +90,12 @@ func (s *sharedSection) checkMaintenance() (found config.Problems) {
 		if !o.Place.Given() {
 			continue // it could not be decoded
 		}
-		w := o.window()
+		w, unparsed := o.window()
 		wrong := option.Check(o)
 		if o.Reason == "" {
 			w.Reason = "missing" // reported by its description
 		}
-		found = append(found, o.Place.Problems(errors.Join(wrong, optionErrors(w.Check())))...)
+		found = append(found, o.Place.Problems(errors.Join(wrong, optionErrors(unparsed), optionErrors(w.Check())))...)
 		s.windows = append(s.windows, w)
 	}
 	return found

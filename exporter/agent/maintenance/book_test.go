@@ -30,7 +30,7 @@ func TestAddedWindowSurvivesARestartUntilItIsOver(t *testing.T) {
 	if err != nil || one.ID == "" || !one.From.Equal(c.now) {
 		t.Fatalf("%+v, %v", one, err)
 	}
-	two, err := b.Add(Window{Selection: Selection{Sites: []string{"hamburg"}}, Weekly: []string{"sun 02:00-04:00"}, Reason: "updates"})
+	two, err := b.Add(Window{Selection: Selection{Sites: []string{"hamburg"}}, Weekly: weekly(t, "sun 02:00-04:00"), Reason: "updates"})
 	if err != nil || two.ID == one.ID {
 		t.Fatalf("%+v, %v", two, err)
 	}
@@ -59,7 +59,7 @@ func TestAddedWindowSurvivesARestartUntilItIsOver(t *testing.T) {
 func TestEndOfAWindowIsSaved(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "maintenance.json")
 	b, c := newBook(t)
-	b.Put([]Window{{Selection: Selection{All: true}, Weekly: []string{"sun"}, Reason: "updates"}}, file)
+	b.Put([]Window{{Selection: Selection{All: true}, Weekly: weekly(t, "sun"), Reason: "updates"}}, file)
 	one, err := b.Add(c.window(time.Hour, "berlin"))
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ type Window struct {
 	From time.Time `json:"from,omitzero"`
 	To   time.Time `json:"to,omitzero"`
 	// Weekly are local times of the week, by the agent's calendar, such as "sun 02:00-04:00", "mon-fri 22:00-06:00" or "sat,sun".
-	Weekly []string `json:"weekly,omitempty"`
+	Weekly []calendar.Window `json:"weekly,omitempty"`
 	// Reason is what the work is, for people.
 	Reason string `json:"reason"`
 }
@@ -175,12 +175,6 @@ func (w *Window) Check() error {
 	case once && w.To.Sub(w.From) > MaxLength:
 		errs = append(errs, wrong("to", "is %s, more than %d days after from; it may be at most %s", stamp(w.To), MaxLength/(24*time.Hour), stamp(w.From.Add(MaxLength))))
 	}
-	for i, text := range w.Weekly {
-		var one calendar.Window
-		if err := one.UnmarshalText([]byte(text)); err != nil {
-			errs = append(errs, wrong(fmt.Sprintf("weekly[%d]", i), "is %.100q; %v", text, err))
-		}
-	}
 	if len(w.Weekly) > MaxSelectors {
 		errs = append(errs, wrong("weekly", "has %d entries; it may have %d", len(w.Weekly), MaxSelectors))
 	}
@@ -190,15 +184,15 @@ func (w *Window) Check() error {
 	return errors.Join(errs...)
 }
 
-// week are the weekly times; Check has found that they are valid.
-func (w *Window) week() []calendar.Window {
-	all := make([]calendar.Window, len(w.Weekly))
-	for i, text := range w.Weekly {
+// ParseWeekly parses weekly times. Its errors are joined, each a *FieldError of one of them.
+func ParseWeekly(texts []string) ([]calendar.Window, error) {
+	all, errs := make([]calendar.Window, len(texts)), make([]error, len(texts))
+	for i, text := range texts {
 		if err := all[i].UnmarshalText([]byte(text)); err != nil {
-			all[i] = calendar.Window{} // it never opens
+			errs[i] = wrong(fmt.Sprintf("weekly[%d]", i), "is %.100q; %v", text, err)
 		}
 	}
-	return all
+	return all, errors.Join(errs...)
 }
 
 func stamp(t time.Time) string { return t.Format(time.RFC3339) }
@@ -206,8 +200,7 @@ func stamp(t time.Time) string { return t.Format(time.RFC3339) }
 // Open reports whether the window is open at a time, in the zone of the calendar, and until when.
 func (w *Window) Open(now time.Time) (until time.Time, open bool) {
 	// Weekly times may meet: the end is the end of the last one. What is always open ends after a week at most, and is open again then.
-	week := w.week()
-	for end, is := latestEnd(week, now); is && end.Sub(now) <= 7*24*time.Hour; end, is = latestEnd(week, end) {
+	for end, is := latestEnd(w.Weekly, now); is && end.Sub(now) <= 7*24*time.Hour; end, is = latestEnd(w.Weekly, end) {
 		until, open = end, true
 	}
 	if !w.To.IsZero() && !now.Before(w.From) && now.Before(w.To) && w.To.After(until) {
@@ -231,7 +224,7 @@ func (w *Window) Next(now time.Time) (next time.Time) {
 	if w.From.After(now) {
 		next = w.From
 	}
-	for _, one := range w.week() {
+	for _, one := range w.Weekly {
 		if at := one.Opens(now); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -244,7 +237,10 @@ func (w *Window) hasEnded(now time.Time) bool { return len(w.Weekly) == 0 && !no
 
 // Times are its times in words, in the zone of a time: "2026-12-01 22:00 to 2026-12-02 04:00", or the weekly ones.
 func (w *Window) Times(in *time.Location) string {
-	all := slices.Clone(w.Weekly)
+	var all []string
+	for _, one := range w.Weekly {
+		all = append(all, one.String())
+	}
 	if !w.From.IsZero() {
 		all = append(all, w.From.In(in).Format("2006-01-02 15:04")+" to "+w.To.In(in).Format("2006-01-02 15:04"))
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/probe/calendar"
 )
 
 func at(t *testing.T, text string) time.Time {
@@ -13,6 +15,22 @@ func at(t *testing.T, text string) time.Time {
 		t.Fatal(err)
 	}
 	return when
+}
+
+func weekly(t *testing.T, texts ...string) []calendar.Window {
+	t.Helper()
+	all, err := ParseWeekly(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestWrongWeeklyTimesAreNamedByTheirPlace(t *testing.T) {
+	_, err := ParseWeekly([]string{"sun", "sunny 3", "mon 02:00-04:00", ""})
+	if err == nil || !strings.Contains(err.Error(), `weekly[1] is "sunny 3"; it must be a time`) || !strings.Contains(err.Error(), `weekly[3] is ""`) || strings.Contains(err.Error(), "weekly[0]") {
+		t.Errorf("error is %v", err)
+	}
 }
 
 func TestSelectionSelectsByEachOfItsFields(t *testing.T) {
@@ -81,7 +99,7 @@ func TestWeeklyWindowIsInLocalTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := Window{Weekly: []string{"sat 23:00-04:00"}}
+	w := Window{Weekly: weekly(t, "sat 23:00-04:00")}
 	for text, want := range map[string]string{
 		"2026-10-24T20:59:59Z": "", "2026-10-24T21:00:00Z": "2026-10-25T03:00:00Z", "2026-10-25T02:59:59Z": "2026-10-25T03:00:00Z", "2026-10-25T03:00:00Z": "",
 		"2026-10-18T01:59:59Z": "2026-10-18T02:00:00Z", "2026-10-18T02:00:00Z": "",
@@ -97,12 +115,12 @@ func TestWeeklyWindowIsInLocalTime(t *testing.T) {
 }
 
 func TestWeeklyTimesThatMeetAreOneMaintenance(t *testing.T) {
-	w := Window{Weekly: []string{"sat 22:00-24:00", "sun 00:00-03:00", "sun 02:00-05:00"}}
+	w := Window{Weekly: weekly(t, "sat 22:00-24:00", "sun 00:00-03:00", "sun 02:00-05:00")}
 	until, open := w.Open(at(t, "2026-12-05T23:00:00Z"))
 	if !open || !until.Equal(at(t, "2026-12-06T05:00:00Z")) {
 		t.Errorf("open %v until %v", open, until)
 	}
-	always := Window{Weekly: []string{"00:00-24:00"}}
+	always := Window{Weekly: weekly(t, "00:00-24:00")}
 	now := at(t, "2026-12-05T23:00:00Z")
 	if until, open = always.Open(now); !open || !until.After(now) || until.Sub(now) > 7*24*time.Hour {
 		t.Errorf("what is always open is open %v until %v", open, until)
@@ -122,13 +140,12 @@ func TestWrongWindowSaysWhereAndWhatIsExpected(t *testing.T) {
 		`paths[1] is ""`:                         func(w *Window) { w.Paths = []string{"a", ""} },
 		`sites[0] is "a\nb"`:                     func(w *Window) { w.Sites = []string{"a\nb"} },
 		"links has 101 entries; it may have 100": func(w *Window) { w.Links = make([]string, 101) },
-		"either a begin and an end":              func(w *Window) { w.Weekly = []string{"sun"} },
+		"either a begin and an end":              func(w *Window) { w.Weekly = weekly(t, "sun") },
 		"from is missing, and so is weekly":      func(w *Window) { w.From, w.To = time.Time{}, time.Time{} },
 		"from is missing; it must be":            func(w *Window) { w.From = time.Time{} },
 		"to is missing; it must be":              func(w *Window) { w.To = time.Time{} },
 		"to is 2026-12-01T22:00:00Z, which is not after from, 2026-12-01T22:00:00Z": func(w *Window) { w.To = w.From },
 		"more than 31 days after from; it may be at most 2027-01-01T22:00:00Z":      func(w *Window) { w.To = w.From.Add(MaxLength + time.Second) },
-		`weekly[1] is "sunny 3"; it must be a time`:                                 func(w *Window) { w.From, w.To, w.Weekly = time.Time{}, time.Time{}, []string{"sun", "sunny 3"} },
 		`reason is ""`:          func(w *Window) { w.Reason = "" },
 		`reason is "a\x1b[2Jb"`: func(w *Window) { w.Reason = "a\x1b[2Jb" },
 	} {

@@ -60,6 +60,7 @@ type maintenanceFlags struct {
 	socket   string
 	window   maintenance.Window
 	from, to string
+	weekly   []string
 	length   time.Duration
 	id       string
 }
@@ -90,7 +91,7 @@ func (f *maintenanceFlags) addFlags(cmd *kingpin.CmdClause) {
 	cmd.Flag("from", "When it begins, such as 2026-12-01T22:00:00+01:00. Default: now.").PlaceHolder("TIME").StringVar(&f.from)
 	cmd.Flag("to", "When it ends, such as 2026-12-02T04:00:00+01:00.").PlaceHolder("TIME").StringVar(&f.to)
 	cmd.Flag("for", "How long it lasts, in place of --to, such as 2h30m.").PlaceHolder("DURATION").DurationVar(&f.length)
-	cmd.Flag("weekly", "Local times of the week, by the agent's calendar, such as \"sun 02:00-04:00\"; repeatable.").PlaceHolder("TIMES").StringsVar(&w.Weekly)
+	cmd.Flag("weekly", "Local times of the week, by the agent's calendar, such as \"sun 02:00-04:00\"; repeatable.").PlaceHolder("TIMES").StringsVar(&f.weekly)
 	cmd.Flag("reason", "What the work is, for people.").Required().StringVar(&w.Reason)
 }
 
@@ -109,6 +110,10 @@ func (f *maintenanceFlags) times(now time.Time) error {
 			return usageError{fmt.Errorf("%s is %q; it must be a time with its offset from UTC, such as 2026-12-01T22:00:00+01:00", one.flag, one.text)}
 		}
 		*one.into = at
+	}
+	var err error
+	if w.Weekly, err = maintenance.ParseWeekly(f.weekly); err != nil {
+		return usageError{asFlags(err)}
 	}
 	switch {
 	case f.length < 0:

@@ -77,7 +77,7 @@ func TestMaintenanceIsAddedListedAndEnded(t *testing.T) {
 	if !strings.HasPrefix(got, "Window m1: path berlin-*, ") || !strings.Contains(got, "(2 paths selected)") || !strings.Contains(got, "no state_dir") || !strings.Contains(got, "oneway maintenance end --agent-socket="+socket+" m1") {
 		t.Errorf("added: %s", got)
 	}
-	run(&maintenanceFlags{window: maintenance.Window{Selection: maintenance.Selection{All: true}, Weekly: []string{"sun 02:00-04:00"}, Reason: "updates"}}, add)
+	run(&maintenanceFlags{weekly: []string{"sun 02:00-04:00"}, window: maintenance.Window{Selection: maintenance.Selection{All: true}, Reason: "updates"}}, add)
 	got = run(&maintenanceFlags{}, list)
 	for _, want := range []string{"  id  now ", "  m1  until ", "path berlin-*", "new router", "  m2  ", "sun 02:00-04:00", "all paths"} {
 		if !strings.Contains(got, want) {
@@ -100,10 +100,10 @@ func TestWrongMaintenanceIsUsage(t *testing.T) {
 		"the end is missing":                          {window: maintenance.Window{Selection: all, Reason: "x"}},
 		"--from is \"tomorrow\"":                      {from: "tomorrow", length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
 		"one of them is enough":                       {to: "2026-12-01T22:00:00Z", length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
-		"--for is given beside --weekly":              {length: time.Hour, window: maintenance.Window{Selection: all, Reason: "x", Weekly: []string{"sun"}}},
+		"--for is given beside --weekly":              {length: time.Hour, weekly: []string{"sun"}, window: maintenance.Window{Selection: all, Reason: "x"}},
 		"more than 31 days":                           {length: 1000 * time.Hour, window: maintenance.Window{Selection: all, Reason: "x"}},
 		"--to is 2020-01-01T01:00:00Z, which is past": {from: "2020-01-01T00:00:00Z", to: "2020-01-01T01:00:00Z", window: maintenance.Window{Selection: all, Reason: "x"}},
-		`--weekly is "sunny"`:                         {window: maintenance.Window{Selection: all, Reason: "x", Weekly: []string{"sunny"}}},
+		`--weekly is "sunny"`:                         {weekly: []string{"sunny"}, window: maintenance.Window{Selection: all, Reason: "x"}},
 	} {
 		err := f.add(t.Context(), &bytes.Buffer{})
 		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), want) {

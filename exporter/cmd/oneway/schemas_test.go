@@ -27,6 +27,7 @@ import (
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/load/traffictypes/udptraffic"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probe/calendar"
 	"oneway.example/exporter/probe/report"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
@@ -92,7 +93,7 @@ func generator(types []probe.Type) *documents.Generator {
 	direction := part{"type": "string", "enum": []string{"forward", "reverse"}}
 	return &documents.Generator{
 		Types: map[reflect.Type]map[string]any{
-			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"},
+			of(report.Seconds(0)): {"type": "number"}, of(instant.Time(0)): {"type": "integer"}, of(calendar.Window{}): text,
 			of(loadtest.Completed):   oneOf(results),
 			row.Type:                 {"type": "array", "items": part{"type": "array"}},
 			points.Type:              {"type": "array", "items": part{"type": "number"}},

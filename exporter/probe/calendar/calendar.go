@@ -256,6 +256,9 @@ func weekday(s string) (time.Weekday, bool) {
 	return 0, false
 }
 
+// MarshalText returns what UnmarshalText parses. The error is nil.
+func (w Window) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
 // String returns the format that UnmarshalText parses.
 func (w Window) String() string {
 	times := fmt.Sprintf("%02d:%02d-%02d:%02d", w.From/60, w.From%60, w.To/60, w.To%60)
