@@ -41,6 +41,8 @@ type compareFlags struct {
 	historyFlags
 	a, b, by, labels, direction string
 	aFrom, aTo, bFrom, bTo      string
+
+	times map[string]time.Time // of both conditions, by the name of the setting
 }
 
 func compareCommand(app *kingpin.Application) {
@@ -76,10 +78,14 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 	err = f.expose(err, func() ([]byte, error) { return historyreport.CompareMetrics(f.measured, all) })
 	if f.json.wanted() && f.location != nil {
 		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, err), Comparisons: all}
-		addGiven(d.Settings, map[string]string{
-			"a": f.a, "b": f.b, "by": f.by, "labels": f.labels, "direction": f.direction,
-			"a_from": f.aFrom, "a_to": f.aTo, "b_from": f.bFrom, "b_to": f.bTo,
-		})
+		addGiven(d.Settings, map[string]string{"a": f.a, "b": f.b, "by": f.by, "labels": f.labels, "direction": f.direction})
+		if f.periods() { // in place of one time for both
+			delete(d.Settings, "from")
+			delete(d.Settings, "to")
+			for name, at := range f.times {
+				d.Settings[name] = at.UTC()
+			}
+		}
 		if all == nil {
 			d.Comparisons = []historyreport.Comparison{}
 		}
@@ -116,7 +122,7 @@ func (f *compareFlags) compare(ctx context.Context, now time.Time) ([]historyrep
 	if f.direction != "" {
 		shared[metric.Direction] = f.direction
 	}
-	periods := f.aFrom != "" || f.bFrom != ""
+	periods := f.periods()
 	switch {
 	case f.by != "" && (periods || f.a != "" || f.b != ""), periods && f.a+f.b != "", f.by == "" && !periods && (f.a == "" || f.b == ""):
 		return nil, usageError{errors.New("one of these is required: --a and --b; --by; or --a-from, --a-to, --b-from and --b-to")}
@@ -140,6 +146,9 @@ func (f *compareFlags) compare(ctx context.Context, now time.Time) ([]historyrep
 	return historyreport.Compare(pairs, f.measured, f.options()), nil
 }
 
+// periods reports whether the conditions are two times.
+func (f *compareFlags) periods() bool { return f.aFrom+f.aTo+f.bFrom+f.bTo != "" }
+
 func (f *compareFlags) byLabel(ctx context.Context, source historyreport.Source, shared map[string]string) (pairs [][2]historyreport.Side, err error) {
 	all, err := source.Read(ctx, f.query(shared))
 	if err != nil {
@@ -159,6 +168,7 @@ func (f *compareFlags) byLabel(ctx context.Context, source historyreport.Source,
 func (f *compareFlags) byPeriod(ctx context.Context, source historyreport.Source, shared map[string]string, now time.Time) (pairs [][2]historyreport.Side, err error) {
 	var both [2][]historyreport.Series
 	var names [2]string
+	f.times = map[string]time.Time{}
 	for i, texts := range [2][2]string{{f.aFrom, f.aTo}, {f.bFrom, f.bTo}} {
 		side := [2]string{"a", "b"}[i]
 		if texts[0] == "" || texts[1] == "" {
@@ -168,6 +178,7 @@ func (f *compareFlags) byPeriod(ctx context.Context, source historyreport.Source
 		if q.From, q.To, err = f.period("--"+side+"-from", "--"+side+"-to", texts[0], texts[1], now); err != nil {
 			return nil, usageError{err}
 		}
+		f.times[side+"_from"], f.times[side+"_to"] = q.From, q.To
 		names[i] = q.From.Format(time.DateOnly) + ".." + q.To.Format(time.DateOnly)
 		if both[i], err = source.Read(ctx, q); err != nil {
 			return nil, err

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/serve/historyreport"
+	"oneway.example/tests/documents"
 )
 
 // delays is a CSV file of four weeks of hours of two access networks; one is slower by a fifth.
@@ -59,6 +61,7 @@ func TestDocumentsOfHistoriesSayWhatWasSelected(t *testing.T) {
 		var out bytes.Buffer
 		err := f.run(t.Context(), &out, time.Now())
 		var d trendsDocument
+		documents.Valid(t, document.Trends, out.Bytes())
 		if wrong := json.Unmarshal(out.Bytes(), &d); wrong != nil || d.Reason != reason || (err == nil) != (reason == "ok") {
 			t.Errorf("reason %q, error %v, %v", d.Reason, err, wrong)
 		}
@@ -142,6 +145,19 @@ func TestCompareFindsTheDifference(t *testing.T) {
 	var out bytes.Buffer
 	if err := periods.run(t.Context(), &out, time.Now()); err != nil || !strings.Contains(out.String(), `"outcome": "equal"`) || !strings.Contains(out.String(), `"schema": "oneway/compare/1"`) {
 		t.Error(err, out.String())
+	}
+	documents.Valid(t, document.Compare, out.Bytes())
+	var d compareDocument
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{
+		"a_from": "2026-01-05T00:00:00Z", "a_to": "2026-01-19T00:00:00Z", "b_from": "2026-01-19T00:00:00Z", "b_to": "2026-02-02T00:00:00Z",
+		"from": nil, "to": nil, "labels": "access=wifi", // nil: absent
+	} {
+		if got := d.Settings[name]; got != want {
+			t.Errorf("setting %s is %v, want %v", name, got, want)
+		}
 	}
 }
 

@@ -203,7 +203,7 @@ func statusValues(types []probe.Type) (all []reflect.Type) {
 // schemas are those of all kinds.
 func schemas(t *testing.T) map[document.Kind][]byte {
 	t.Helper()
-	number, text := part{"type": "number"}, part{"type": "string"}
+	number, text, when := part{"type": "number"}, part{"type": "string"}, part{"type": "string", "format": "date-time"}
 	flags := part{"count": part{"type": "integer"}}
 	maps.Copy(flags, clockSettings())
 	call := part{
@@ -228,8 +228,8 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 		{document.Calibration, "oneway calibrate --json", calibrationDocument{}, settings(clockSettings(), stamp.Options{}, backtoback.Options{})},
 		{document.Voice, "oneway voice --json", voiceDocument{}, settings(call)},
 		{document.Status, "/api/v1/status", agent.Status{}, func(whole part) { withWatchers(g, whole["properties"].(part)) }},
-		{document.Trends, "oneway trends --json", trendsDocument{}, settings(selectedHistories(part{"busy_hours": text}))},
-		{document.Compare, "oneway compare --json", compareDocument{}, settings(selectedHistories(part{}))},
+		{document.Trends, "oneway trends --json", trendsDocument{}, settings(selectedHistories(part{"busy_hours": text, "path": text}))},
+		{document.Compare, "oneway compare --json", compareDocument{}, settings(selectedHistories(part{"a": text, "b": text, "by": text, "a_from": when, "a_to": when, "b_from": when, "b_to": when}))},
 		{document.Runs, "/runs", httpd.Runs{}, nil},
 		{document.Report, "/runs/ID", report.Document{}, func(whole part) {
 			run := g.Object(reflect.TypeFor[loadtest.Outcome]())
@@ -263,6 +263,7 @@ func selectedHistories(others part) part {
 	maps.Copy(others, part{
 		"measure": part{"type": "string", "enum": historyreport.MeasureNames()}, "from": instant, "to": instant, "timezone": text,
 		"margin_ratio": number, "loss_margin_ratio": number, "seed": part{"type": "integer"}, "draws": part{"type": "integer"},
+		"labels": text, "direction": part{"type": "string", "enum": []string{"forward", "reverse"}},
 	})
 	return others
 }
