@@ -68,7 +68,7 @@ func TestEachNumberInJSONHasItsUnit(t *testing.T) {
 	documents := map[string]any{
 		"probe": probeHead{}, "voice": voiceDocument{}, "calibrate": calibrationDocument{}, "test": testDocument{}, "transfer": udptraffic.Transfer{},
 		"status": agent.Status{}, "runs": httpd.Runs{}, "report": report.Document{}, "incident": incident.Body{},
-		"trends": trendsDocument{}, "compare": compareDocument{},
+		"trends": trendsDocument{}, "compare": compareDocument{}, "maintenance": maintenanceDocument{},
 	}
 	for _, one := range probes.All() {
 		if kind, ok := one.(loadtest.Commander); ok {

@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/agent/maintenance"
+	"oneway.example/exporter/core/document"
 )
 
 const maintenanceAddHelp = `Add a time of planned work to the agent of this host.
@@ -39,10 +40,11 @@ Exit status: 0 added, 1 failure, 2 wrong usage.`
 const maintenanceListHelp = `List the times of planned work of this host's agent.
 
 They are the windows of its configuration (section maintenance), and those that were added.
-/api/v1/status has the same as JSON.
+/api/v1/status has them, too.
 
 Examples:
   oneway maintenance list
+  oneway maintenance list --json | jq -r '.windows[] | select(.open) | .id'
 
 Exit status: 0 listed, 1 failure, 2 wrong usage.`
 
@@ -63,6 +65,14 @@ type maintenanceFlags struct {
 	weekly   []string
 	length   time.Duration
 	id       string
+	json     bool
+}
+
+// maintenanceDocument is the output of `oneway maintenance list --json`.
+type maintenanceDocument struct {
+	document.Envelope
+	// Windows are open or will be: the ones of the configuration first, in its order.
+	Windows []maintenance.Entry `json:"windows"`
 }
 
 func maintenanceCommand(app *kingpin.Application) {
@@ -75,7 +85,9 @@ func maintenanceCommand(app *kingpin.Application) {
 		cmd.Action(interruptible(func(ctx context.Context) error { return run(f, ctx, os.Stdout) }))
 	}
 	command("add", maintenanceAddHelp, (*maintenanceFlags).addFlags, (*maintenanceFlags).add)
-	command("list", maintenanceListHelp, func(*maintenanceFlags, *kingpin.CmdClause) {}, (*maintenanceFlags).list)
+	command("list", maintenanceListHelp, func(f *maintenanceFlags, cmd *kingpin.CmdClause) {
+		cmd.Flag("json", "Print a JSON document.").BoolVar(&f.json)
+	}, (*maintenanceFlags).list)
 	command("end", maintenanceEndHelp, func(f *maintenanceFlags, cmd *kingpin.CmdClause) {
 		cmd.Arg("id", "ID of the window, as list shows it.").Required().StringVar(&f.id)
 	}, (*maintenanceFlags).end)
@@ -217,6 +229,9 @@ func (f *maintenanceFlags) list(ctx context.Context, out io.Writer) error {
 	var all []maintenance.Entry
 	if err := f.ask(ctx, agent.OpMaintenanceList, struct{}{}, &all); err != nil {
 		return err
+	}
+	if f.json {
+		return printed(out, maintenanceDocument{document.New(document.Maintenance), all}, nil)
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "No maintenance is planned.")

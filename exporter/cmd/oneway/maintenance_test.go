@@ -13,9 +13,11 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/agent/linklease"
 	"oneway.example/exporter/agent/maintenance"
+	"oneway.example/exporter/core/document"
 	"oneway.example/exporter/core/metric/metrictest"
 	"oneway.example/exporter/probe/link"
 	"oneway.example/tests/await"
+	"oneway.example/tests/documents"
 )
 
 // workSocket is the socket of a server with a book of windows, without an agent.
@@ -83,6 +85,12 @@ func TestMaintenanceIsAddedListedAndEnded(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+	text := run(&maintenanceFlags{json: true}, list)
+	documents.Valid(t, document.Maintenance, []byte(text))
+	var d maintenanceDocument
+	if err := json.Unmarshal([]byte(text), &d); err != nil || len(d.Windows) != 2 || d.Windows[0].ID != "m1" || !d.Windows[0].Open || d.Windows[1].Weekly[0].String() != "sun 02:00-04:00" {
+		t.Errorf("%v\n%s", err, text)
 	}
 	got = run(&maintenanceFlags{id: "m1"}, func(f *maintenanceFlags) error { return f.end(t.Context(), &out) })
 	if got != "Window m1 has ended: path berlin-* (new router).\n" {

@@ -230,6 +230,7 @@ func schemas(t *testing.T) map[document.Kind][]byte {
 		{document.Status, "/api/v1/status", agent.Status{}, func(whole part) { withWatchers(g, whole["properties"].(part)) }},
 		{document.Trends, "oneway trends --json", trendsDocument{}, settings(selectedHistories(part{"busy_hours": text, "path": text}))},
 		{document.Compare, "oneway compare --json", compareDocument{}, settings(selectedHistories(part{"a": text, "b": text, "by": text, "a_from": when, "a_to": when, "b_from": when, "b_to": when}))},
+		{document.Maintenance, "oneway maintenance list --json", maintenanceDocument{}, nil},
 		{document.Runs, "/runs", httpd.Runs{}, nil},
 		{document.Report, "/runs/ID", report.Document{}, func(whole part) {
 			run := g.Object(reflect.TypeFor[loadtest.Outcome]())

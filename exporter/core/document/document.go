@@ -24,6 +24,7 @@ const (
 	Status      Kind = "status"
 	Trends      Kind = "trends"
 	Compare     Kind = "compare"
+	Maintenance Kind = "maintenance"
 )
 
 // Version is the version of all kinds. Within one, fields are added, and none is renamed, removed or given another meaning.
