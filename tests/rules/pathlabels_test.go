@@ -50,13 +50,20 @@ tests:
       - {series: 'oneway_path_labels_info{job="oneway",instance="a:9862",path="seoul-to-paris",site="paris"}', values: '1x40'}
       - {series: 'oneway_path_labels_info{job="oneway",instance="a:9862",path="bare",region="asia"}', values: '1x40'}
       - {series: 'oneway_data_quota_saved{job="oneway",instance="a:9862",kind="links"}', values: '0x40'}
+      - {series: 'oneway_path_state{job="oneway",instance="a:9862",path="seoul-to-lima",probe="stamp"}', values: '3x40'}
+      - {series: 'oneway_path_labels_info{job="oneway",instance="a:9862",path="seoul-to-lima",site="lima"}', values: '1x40'}
+      - {series: 'oneway_path_state{job="oneway",instance="a:9862",path="oslo-to-lima",probe="stamp"}', values: '3x40'}
+      - {series: 'oneway_path_labels_info{job="oneway",instance="a:9862",path="oslo-to-lima",site="lima"}', values: '1x40'}
+      - {series: 'oneway_path_state{job="oneway",instance="a:9862",path="paris-to-lima",probe="stamp"}', values: '3x40'}
+      - {series: 'oneway_path_labels_info{job="oneway",instance="a:9862",path="paris-to-lima",site="lima"}', values: '1x40'}
     promql_expr_test:
-      - expr: count by (alertname, path, site) (ALERTS{alertname=~"OnewayProbeFailing|OnewayTargetDown|OnewayDataQuotaNotSaved",alertstate="firing"})
+      - expr: count by (alertname, path, site) (ALERTS{alertname=~"OnewayProbeFailing|OnewaySiteDegraded|OnewayTargetDown|OnewayDataQuotaNotSaved",alertstate="firing"})
         eval_time: 15m
         exp_samples:
           - {labels: '{alertname="OnewayProbeFailing",path="seoul-to-paris",site="paris"}', value: 1}
           - {labels: '{alertname="OnewayProbeFailing",path="bare",site="none"}', value: 1}
           - {labels: '{alertname="OnewayTargetDown",site="none"}', value: 1}
+          - {labels: '{alertname="OnewaySiteDegraded",site="lima"}', value: 1}
           - {labels: '{alertname="OnewayDataQuotaNotSaved",site="none"}', value: 1}
 `
 	name := filepath.Join(work, "rules", "test.yml")
