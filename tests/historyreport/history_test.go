@@ -15,6 +15,7 @@ import (
 	"time"
 	_ "time/tzdata" // the host may lack a zone database
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/estimate/history"
@@ -45,7 +46,7 @@ func series(t *testing.T, name string, zone *time.Location) (hours int) {
 				continue
 			}
 			one := history.At(middle, level*(1+0.03*rng.NormFloat64()))
-			if one.Kind == history.Weekday && one.Hour >= 18 && one.Hour < 22 {
+			if one.Kind == localday.Weekday && one.Hour >= 18 && one.Hour < 22 {
 				one.Value += level / 5
 			}
 			common := fmt.Sprintf(`path=%q,probe="stamp",direction="forward",job="oneway",instance="i",hour="%d",day_type=%q,zone="Europe/Berlin"`, path, one.Hour, one.Kind)

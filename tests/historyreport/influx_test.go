@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/estimate/history"
 	"oneway.example/exporter/serve/historyreport"
 	"oneway.example/tests/influx"
@@ -63,7 +64,7 @@ func TestHistoriesOfARealInfluxDB(t *testing.T) {
 		t.Errorf("%d hours: %+v, loss %v", hours, h.Counts, h.Median)
 	}
 	one, m = read("throughput")
-	if h := historyreport.Analyze(one, m, o); math.Abs(float64(h.Samples-hours/2)) > 1 || one.Labels["local_hour"] != "" || one.Samples[0].Kind != history.Holiday {
+	if h := historyreport.Analyze(one, m, o); math.Abs(float64(h.Samples-hours/2)) > 1 || one.Labels["local_hour"] != "" || one.Samples[0].Kind != localday.Holiday {
 		t.Errorf("%d hours: %+v, %v, %+v", hours, h.Counts, one.Labels, one.Samples[0])
 	}
 }

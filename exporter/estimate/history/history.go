@@ -11,20 +11,9 @@ package history
 import (
 	"math"
 	"time"
+
+	"oneway.example/exporter/core/localday"
 )
-
-// Kind is the kind of a day.
-type Kind uint8
-
-// The kinds of days. Weekend is Saturday and Sunday, unless the calendar of the path has others.
-const (
-	Weekday Kind = iota
-	Weekend
-	Holiday
-)
-
-// String is the value of the label day_type.
-func (k Kind) String() string { return [...]string{"weekday", "weekend", "holiday"}[k] }
 
 // Sample is a value of a path: of an hour, or of a run.
 type Sample struct {
@@ -36,7 +25,7 @@ type Sample struct {
 	// Hour is the local hour of the day, 0..23, and Day the local date in days, such as DayOf returns.
 	Hour int
 	Day  int
-	Kind Kind
+	Kind localday.DayType
 }
 
 // DayOf is the number of the date of t in the zone of t: days since 1970-01-01.
@@ -46,11 +35,7 @@ func DayOf(t time.Time) int {
 
 // At is a sample with hour, day and kind in the zone of t, without holidays.
 func At(t time.Time, value float64) Sample {
-	s := Sample{Time: t, Value: value, Hour: t.Hour(), Day: DayOf(t)}
-	if t.Weekday() == time.Saturday || t.Weekday() == time.Sunday {
-		s.Kind = Weekend
-	}
-	return s
+	return Sample{Time: t, Value: value, Hour: t.Hour(), Day: DayOf(t), Kind: localday.TypeOf(t.Weekday(), false)}
 }
 
 // Defaults of Options.

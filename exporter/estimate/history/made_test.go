@@ -4,24 +4,26 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"oneway.example/exporter/core/localday"
 )
 
 // generator describes a history that is made: a level, effects that are known, and noise that is correlated between hours and between days.
 type generator struct {
 	days    int
-	level   float64                        // the median without effects
-	effect  func(hour int, k Kind) float64 // added to the level, relative to it
-	drift   float64                        // relative to the level, a month
-	step    float64                        // relative to the level
-	stepAt  int                            // hour of the history
-	dayRho  float64                        // correlation of neighboring days
-	daySD   float64                        // of the level of days, relative
-	hourRho float64                        // correlation of neighboring hours
-	hourSD  float64                        // relative
-	tailed  bool                           // Student's t with 3 degrees of freedom instead of normal
-	outlier float64                        // share of values that are many times larger
-	gaps    float64                        // share of hours without a sample; as many days have none
-	each    time.Duration                  // between samples; 0: an hour
+	level   float64                                    // the median without effects
+	effect  func(hour int, k localday.DayType) float64 // added to the level, relative to it
+	drift   float64                                    // relative to the level, a month
+	step    float64                                    // relative to the level
+	stepAt  int                                        // hour of the history
+	dayRho  float64                                    // correlation of neighboring days
+	daySD   float64                                    // of the level of days, relative
+	hourRho float64                                    // correlation of neighboring hours
+	hourSD  float64                                    // relative
+	tailed  bool                                       // Student's t with 3 degrees of freedom instead of normal
+	outlier float64                                    // share of values that are many times larger
+	gaps    float64                                    // share of hours without a sample; as many days have none
+	each    time.Duration                              // between samples; 0: an hour
 }
 
 // monday is the begin of the made histories.

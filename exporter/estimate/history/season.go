@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/estimate/orderstat"
 )
 
@@ -18,31 +19,37 @@ const aroundDays = 7
 // median of the hour's values less the level of the days around each. Over values with their levels, a step in the middle would move all
 // effects, and the levels with them.
 func deseasoned(samples []Sample) []Sample {
-	days := [3]map[int]bool{{}, {}, {}}
-	for _, s := range samples {
-		days[s.Kind%3][s.Day] = true
+	type group struct {
+		kind localday.DayType
+		hour int
 	}
-	group := func(s Sample) int {
-		kind := s.Kind % 3
-		if len(days[kind]) < fewestSeason {
-			kind = 0
+	days := map[localday.DayType]map[int]bool{}
+	for _, s := range samples {
+		if days[s.Kind] == nil {
+			days[s.Kind] = map[int]bool{}
 		}
-		return int(kind)*hours + s.Hour
+		days[s.Kind][s.Day] = true
 	}
-	by, level := make([][]float64, 3*hours), localLevels(samples)
+	of := func(s Sample) group {
+		if len(days[s.Kind]) < fewestSeason {
+			return group{localday.Weekday, s.Hour}
+		}
+		return group{s.Kind, s.Hour}
+	}
+	by, level := map[group][]float64{}, localLevels(samples)
 	for _, s := range samples {
-		by[group(s)] = append(by[group(s)], s.Value-level[s.Day])
+		by[of(s)] = append(by[of(s)], s.Value-level[s.Day])
 	}
-	effect := make([]float64, len(by))
-	for i, values := range by {
+	effect := make(map[group]float64, len(by))
+	for g, values := range by {
 		slices.Sort(values)
 		if len(values) >= fewestSeason {
-			effect[i] = orderstat.Median(values)
+			effect[g] = orderstat.Median(values)
 		}
 	}
 	without := slices.Clone(samples)
 	for i := range without {
-		without[i].Value -= effect[group(without[i])]
+		without[i].Value -= effect[of(without[i])]
 	}
 	return without
 }

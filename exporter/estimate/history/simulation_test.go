@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/estimate/orderstat"
 	"oneway.example/tests/testseed"
 )
@@ -35,8 +36,8 @@ func drawsOf(n int) int {
 }
 
 // busyHours are the hours 18 to 21, of weekdays.
-func busyHours(hour int, k Kind) float64 {
-	if k == Weekday && hour >= 18 && hour < 22 {
+func busyHours(hour int, k localday.DayType) float64 {
+	if k == localday.Weekday && hour >= 18 && hour < 22 {
 		return 0.2
 	}
 	return 0
@@ -47,9 +48,9 @@ func scenarios() map[string]generator {
 	rough := generator{level: 20, hourSD: 0.06, hourRho: 0.6, daySD: 0.04, dayRho: 0.4, tailed: true, outlier: 0.01, gaps: 0.05}
 	quiet, effects, long := rough, rough, rough
 	quiet.days, effects.days, long.days = 28, 28, 90
-	effects.effect = func(hour int, k Kind) float64 {
+	effects.effect = func(hour int, k localday.DayType) float64 {
 		v := busyHours(hour, k)
-		if k == Weekend {
+		if k == localday.Weekend {
 			v -= 0.08
 		}
 		return v
@@ -93,7 +94,7 @@ func (m generator) truth(rng *rand.Rand) truth {
 
 func byKind(samples []Sample) (weekday, weekend []Sample) {
 	for _, s := range samples {
-		if s.Kind == Weekday {
+		if s.Kind == localday.Weekday {
 			weekday = append(weekday, s)
 		} else {
 			weekend = append(weekend, s)
@@ -264,7 +265,7 @@ func TestBusyHoursAreFoundWithinFourteenDays(t *testing.T) {
 // hourly runs of 0.9 +- 0.1 Mb/s; and the same with a fifth less in the evenings of weekdays.
 func TestVerdictsAboutThePapersHistories(t *testing.T) {
 	seed, n := testseed.Of(t), min(200, *histories)
-	evening := generator{days: 14, level: 0.9, hourSD: 0.03, effect: func(h int, k Kind) float64 { return -busyHours(h, k) }}
+	evening := generator{days: 14, level: 0.9, hourSD: 0.03, effect: func(h int, k localday.DayType) float64 { return -busyHours(h, k) }}
 	var report strings.Builder
 	for _, c := range []struct {
 		name string
@@ -329,7 +330,7 @@ func TestNumberOfDaysIsRightWithinAFactor(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		days   int
-		effect func(int, Kind) float64
+		effect func(int, localday.DayType) float64
 		judge  func([]Sample) Verdict
 	}{
 		{"hours of the day", 10, nil, func(s []Sample) Verdict { v, _ := HoursOfDay(s, Options{Draws: drawsOf(n)}); return v.Verdict }},

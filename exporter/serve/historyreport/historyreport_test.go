@@ -13,6 +13,7 @@ import (
 	"time"
 	_ "time/tzdata" // the host may lack a zone database
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/estimate/history"
 	"oneway.example/exporter/serve/promapi"
@@ -91,7 +92,7 @@ func TestPrometheusHasEachHourOnceWithItsLabels(t *testing.T) {
 	for _, one := range s.Samples {
 		n := int(one.Value)
 		local := monday.Add(time.Duration(n)*time.Hour + 31*time.Minute).In(time.FixedZone("", 9*3600))
-		if seen[one.Value] || one.Bound != 10*one.Value || one.Hour != (n+9)%24 || one.Day != history.DayOf(local) || one.Kind != history.Holiday || !one.Time.Equal(local) {
+		if seen[one.Value] || one.Bound != 10*one.Value || one.Hour != (n+9)%24 || one.Day != history.DayOf(local) || one.Kind != localday.Holiday || !one.Time.Equal(local) {
 			t.Fatalf("%+v, want %v", one, local)
 		}
 		seen[one.Value] = true
@@ -129,7 +130,7 @@ func TestInfluxDBHasHoursOfTheZone(t *testing.T) {
 	if err != nil || len(all) != 1 || len(all[0].Samples) != 1 {
 		t.Fatal(all, err)
 	}
-	if one := all[0].Samples[0]; one.Value != 0.02 || one.Bound != 0.001 || one.Hour != 9 || one.Kind != history.Weekday {
+	if one := all[0].Samples[0]; one.Value != 0.02 || one.Bound != 0.001 || one.Hour != 9 || one.Kind != localday.Weekday {
 		t.Errorf("%+v", one)
 	}
 	want := `SELECT mean("delay_p50_seconds"), max("delay_error_bound_seconds") FROM "oneway_delay" WHERE time >= 1767571200s AND time < 1768176000s AND "path" = 'a' GROUP BY time(1h), * fill(none)`
@@ -151,7 +152,7 @@ func TestCSV(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}
-	if a := all[0]; a.Name() != "access=umts" || len(a.Samples) != 1 || a.Samples[0].Bound != 0.1 || a.Samples[0].Hour != 7 || a.Samples[0].Kind != history.Holiday {
+	if a := all[0]; a.Name() != "access=umts" || len(a.Samples) != 1 || a.Samples[0].Bound != 0.1 || a.Samples[0].Hour != 7 || a.Samples[0].Kind != localday.Holiday {
 		t.Errorf("%+v", a)
 	}
 	if b := all[1].Samples[0]; b.Hour != 5 || b.Value != 2 {
@@ -202,7 +203,7 @@ func evening(days int) (s Series) {
 	for i := range 24 * days {
 		one := history.At(monday.Add(time.Duration(i)*time.Hour), 0)
 		one.Value = 0.02 * (1 + 0.01*math.Sin(float64(i*i))) // any small noise
-		if one.Kind == history.Weekday && one.Hour >= 18 && one.Hour < 22 {
+		if one.Kind == localday.Weekday && one.Hour >= 18 && one.Hour < 22 {
 			one.Value += 0.004
 		}
 		if i >= 24*days/2+7 {

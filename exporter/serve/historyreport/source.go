@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/estimate/history"
 )
@@ -123,10 +124,9 @@ func setLabels(s *history.Sample, hour, kind string) {
 	if n, err := fmt.Sscanf(hour, "%d", &h); n == 1 && err == nil && h >= 0 && h < 24 {
 		s.Hour = h
 	}
-	for _, k := range []history.Kind{history.Weekday, history.Weekend, history.Holiday} {
-		if kind == k.String() {
-			s.Kind = k
-		}
+	switch k := localday.DayType(kind); k {
+	case localday.Weekday, localday.Weekend, localday.Holiday:
+		s.Kind = k
 	}
 }
 
