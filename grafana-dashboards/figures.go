@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // panelOf is a panel of a page: the name of its file and its title.
@@ -43,14 +44,15 @@ func papers() []paper {
 func (p paper) listOf() string { return "Figures and tables of " + p.short }
 
 // boardNames are the titles of pages in texts, by file.
-func boardNames() map[string]string {
-	return map[string]string{
-		"buffer_sweep.json": bufferSweepTitle, "capacity.json": capacityTitle, "clock.json": clockTitle, "compare.json": compareTitle, "fairness.json": fairnessTitle,
-		"load.json": loadTitle, "paper.json": paperTitle, "path.json": pathTitle, "raw_packets.json": rawPacketsPage().title,
-		"raw_size_sweep.json": rawSizeSweepPage().title, "raw_tcp.json": rawTCPPage().title, "raw_track.json": rawTrackPage().title,
-		"raw_trains.json": rawTrainsPage().title, "tcp.json": tcpTitle, "trends.json": trendsTitle, "voice.json": voiceTitle,
+var boardNames = sync.OnceValue(func() map[string]string {
+	names := map[string]string{"paper.json": paperTitle}
+	for file, b := range pages() {
+		if built, err := b.Build(); err == nil { // else the page itself is refused
+			names[file] = strings.TrimPrefix(*built.Title, titleBegin)
+		}
 	}
-}
+	return names
+})
 
 // onPage are panels of one page.
 func onPage(file string, panels ...string) (all []panelOf) {

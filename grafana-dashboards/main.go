@@ -23,9 +23,12 @@ type (
 	boardJSON    = dashboard.Dashboard        //nolint:staticcheck // see above
 )
 
+// titleBegin begins the title of each page.
+const titleBegin = "oneway / "
+
 // board starts a page, which shows the time since from.
 func board(title, uid, from, description string) *boardBuilder {
-	b := dashboard.NewDashboardBuilder("oneway / " + title) //nolint:staticcheck // see above
+	b := dashboard.NewDashboardBuilder(titleBegin + title) //nolint:staticcheck // see above
 	return b.Uid(uid).Tags([]string{"oneway"}).Description(description).
 		Readonly().Time(from, "now").Timezone("browser").Tooltip(dashboard.DashboardCursorSyncCrosshair)
 }

@@ -108,9 +108,8 @@ func longAvailability() *timeseries.PanelBuilder {
 
 // longVoice shows R of the codec, with an adaptive playout buffer if it is configured.
 func longVoice() *timeseries.PanelBuilder {
-	codec := []string{metric.CodecL + `="$codec"`, metric.ModelL + `="g107"`}
 	best := func(of func(past) string) string {
-		return of(overTime(append(codec, metric.BufferL+`="adaptive"`)...)) + " or " + of(overTime(codec...))
+		return ofBuffer(func(matchers ...string) string { return of(overTime(matchers...)) }, selectedCodec, g107)
 	}
 	return byTime(per, plot(text{
 		"R of a call, $codec",
