@@ -35,8 +35,8 @@ const (
 
 // weeks are the two times that alerts of weeks compare.
 const (
-	thisWeek   = "time >= now() - 7d AND time < now()"
-	fourBefore = "time >= now() - 35d AND time < now() - 7d"
+	thisWeek   = "time >= now() - " + lastWeek + " AND time < now()"
+	fourBefore = "time >= now() - " + AllWeeks + " AND time < now() - " + lastWeek
 )
 
 // influxQuantile is a quantile of delays from the sums of their buckets, interpolated in its bucket as histogram_quantile does: the sum of the widths
@@ -132,7 +132,7 @@ func GrafanaAlerts() []GrafanaAlert {
 			Rule: TrendDataGap,
 			Queries: []GrafanaQuery{
 				{"Hours", influxHours(`"direction" = 'forward' AND `+thisWeek, grafanaPath)},
-				{"DayBefore", influxHours(`"direction" = 'forward' AND time >= now() - 8d AND time < now() - 7d`, grafanaPath)},
+				{"DayBefore", influxHours(`"direction" = 'forward' AND time >= now() - 8d AND time < now() - `+lastWeek, grafanaPath)},
 				{"Measured", `SELECT count("probe_up") AS "value" FROM "raw"."oneway_probe" WHERE time >= now() - 5m AND time <= now() GROUP BY "host", "path", "probe"`},
 			},
 			Value: "$Hours / 168", Math: "$Hours / 168 < " + decimal(ThresholdTrendDataRatio.Default) + " && $DayBefore > 0 && $Measured > 0",

@@ -11,10 +11,11 @@ import (
 // noHour drops the labels of an hour: sums over hours have the labels of the path and of its target.
 const noHour = "without (hour, day_type, zone)"
 
-// The weeks that are compared: the last one, and four before it.
+// The weeks that are compared: the last one, the four before it, and all of them, as durations of Prometheus and InfluxQL.
 const (
 	lastWeek    = "7d"
 	weeksBefore = "28d"
+	AllWeeks    = "35d"
 )
 
 // longQuantile is a quantile of the delays of many hours, with or without their labels.

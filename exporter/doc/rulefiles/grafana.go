@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v4"
@@ -53,8 +54,6 @@ const (
 	expressions = "__expr__"
 	// valueNode and conditionNode are expressions, thresholdNode compares the condition with 0.
 	valueNode, conditionNode, thresholdNode = "Value", "Condition", "Fires"
-	// weeksInSeconds is the longest time of a query.
-	weeksInSeconds = 35 * 24 * 3600
 )
 
 const grafanaHead = `# Generated from exporter/core/rules by ` + "`make generate`" + `: a change of this file is lost with the next version.
@@ -111,9 +110,13 @@ func grafanaRuleOf(a *rules.GrafanaAlert) grafanaRule {
 		maps.Copy(m, more)
 		r.Data = append(r.Data, grafanaNode{ref, timeRange{}, expressions, m})
 	}
+	weeks, err := model.ParseDuration(rules.AllWeeks) // the longest time of a query
+	if err != nil {
+		panic(err) // a constant
+	}
 	for i, q := range a.Queries {
 		raw := "Q" + strconv.Itoa(i+1)
-		r.Data = append(r.Data, grafanaNode{raw, timeRange{From: weeksInSeconds}, "oneway-influxdb", map[string]any{
+		r.Data = append(r.Data, grafanaNode{raw, timeRange{From: int(time.Duration(weeks).Seconds())}, "oneway-influxdb", map[string]any{
 			"refId": raw, "query": q.Statement, "rawQuery": true, "resultFormat": "time_series",
 		}})
 		expression(q.Name, "reduce", map[string]any{"expression": raw, "reducer": "last"})
