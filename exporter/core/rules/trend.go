@@ -76,13 +76,20 @@ and on ($path, hour, day_type) sum without (zone, direction) (count_over_time($s
 			"sent": LongIncrease(metric.PacketsSent) + "{" + forward + "}", "path": pathLabels, "week": lastWeek, "weeks": weeksBefore,
 		}),
 	}
-	BusyHourExcess = Rule{
-		Name: longName(baseName(metric.Delay), "hour_excess7d"), Labels: p95.label(),
-		Doc: `... and by how much, where p95 of at least two single hours of the week is longer as well, also by oneway:threshold:busy_hour_seconds:
-a quarter of an hour is 12 % of the two hours of a weekend, and 5 % of the five hours of weekdays.`,
+	BusyHourRise = Rule{
+		Name: longName(baseName(metric.Delay), "hour_rise7d"), Labels: p95.label(),
+		Doc: `... by how much, where it is more than oneway:threshold:busy_hour_seconds.`,
 		Expr: promql(`
 $now - ignoring (quantile_rank) $before
-and ignoring (quantile_rank) (
+> on (path) group_left () $seconds`, names{"now": busyHourNow, "before": BusyHourBefore.Name, "seconds": ThresholdBusyHourSeconds.ByPath.Name}),
+	}
+	BusyHourExcess = Rule{
+		Name: longName(baseName(metric.Delay), "hour_excess7d"),
+		Doc: `... of those where p95 of at least two single hours of the week is longer as well: a quarter of an hour is 12 % of the two hours of a weekend, and
+5 % of the five hours of weekdays. Where more than half of the hours of such days have risen, the path has, such as by another route: no hour of the day has an excess.`,
+		Expr: promql(`
+$rise
+and (
   (
     max without (zone) ($second)
     - $before
@@ -90,8 +97,9 @@ and ignoring (quantile_rank) (
   > ignoring (hour, day_type, quantile_rank) group_left () ($bound + $boundBefore)
   > on (path) group_left () $seconds
   > $before * on () group_left () (max($ratio) - 1)
-)`, names{
-			"now": busyHourNow, "before": BusyHourBefore.Name, "second": secondLargest(LongDelayQuantiles.Name+p95.selector(), lastWeek),
+)
+unless ignoring (hour) count without (hour) ($rise) > 12`, names{
+			"rise": BusyHourRise.Name, "before": BusyHourBefore.Name, "second": secondLargest(LongDelayQuantiles.Name+p95.selector(), lastWeek),
 			"bound": Bound7d.Name, "boundBefore": Bound28d.Name, "ratio": ThresholdBusyHourRatio.Name, "seconds": ThresholdBusyHourSeconds.ByPath.Name,
 		}),
 	}
@@ -109,6 +117,6 @@ sum $noHour (count_over_time($sent[1d] offset $week))`, names{"noHour": noHour, 
 func trends() Group {
 	return Group{
 		Name: "oneway-trends", Interval: time.Hour,
-		Rules: []Rule{DelayMedian7d, DelayMedian28d, Bound7d, Bound28d, BusyHourBefore, BusyHourExcess, HoursRatio7d},
+		Rules: []Rule{DelayMedian7d, DelayMedian28d, Bound7d, Bound28d, BusyHourBefore, BusyHourRise, BusyHourExcess, HoursRatio7d},
 	}
 }
