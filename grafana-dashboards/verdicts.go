@@ -14,14 +14,15 @@ func verdictTable(t text, label column, outcome, difference, low, high, needed *
 		return "max by (" + label.label + ", measure) (" + d.Name + "{" + matchers + "})"
 	}
 	verdicts := values(map[string]dashboard.ValueMappingResult{"0": word("equal", green, 0), "1": word("differs", orange, 1), "2": word("cannot tell", gray, 2)})
+	percent := props{prop("decimals", 1), prop("custom.width", 85)}
 	return columns(t,
 		label,
-		column{title: "measure", label: "measure"},
-		column{title: "verdict", query: of(outcome), own: props{prop("mappings", verdicts), cellColor("color-text")}},
-		column{title: "difference", query: of(difference), unit: "percentunit", own: props{prop("decimals", 1)}},
-		column{title: "from", query: of(low), unit: "percentunit", own: props{prop("decimals", 1)}},
-		column{title: "to", query: of(high), unit: "percentunit", own: props{prop("decimals", 1)}},
-		column{title: "needs", query: of(needed), unit: "dtdurations", own: props{prop("decimals", 0)}},
+		column{title: "measure", label: "measure", own: props{prop("custom.width", 90)}},
+		column{title: "verdict", query: of(outcome), own: props{prop("mappings", verdicts), cellColor("color-text"), prop("custom.width", 105)}},
+		column{title: "difference", query: of(difference), unit: "percentunit", own: percent},
+		column{title: "from", query: of(low), unit: "percentunit", own: percent},
+		column{title: "to", query: of(high), unit: "percentunit", own: percent},
+		column{title: "needs", query: of(needed), unit: "dtdurations", own: props{prop("decimals", 1), prop("custom.width", 150)}},
 	).Span(24).Height(8)
 }
 
@@ -30,7 +31,7 @@ func trendVerdicts() *tablepanel.PanelBuilder {
 		"Verdicts of oneway trends, $direction",
 		"What the history shows, by oneway trends --metrics: whether the hours of the day, weekends, the last week, busy hours and the level differ by more than chance and the error bounds explain, with an interval of 95 % that knows that neighboring hours and days are alike. Cannot tell: about how much more history is needed.",
 		"none", "No verdicts of this path. Run oneway trends --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
-	}, column{title: "about", label: metric.AboutL}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
+	}, column{title: "about", label: metric.AboutL, own: props{prop("custom.width", 110)}}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
 		`agent=~"$agent|",path="$path",probe=~"$probe|",direction=~"$direction|"`)
 }
 
@@ -39,6 +40,6 @@ func compareVerdicts() *tablepanel.PanelBuilder {
 		"Verdict of oneway compare, $direction",
 		"Whether the conditions differ by more than chance and the error bounds explain, by oneway compare --metrics with these labels: the difference of the medians with an interval of 95 % that knows that neighboring hours and days are alike, corrected for all comparisons of the file. Cannot tell: about how much more history is needed.",
 		"none", "No verdict about A and B. Run oneway compare --by=LABEL --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
-	}, column{title: "conditions", label: "conditions"}, metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded,
+	}, column{title: "conditions", label: "conditions", own: append(wrapped("auto"), prop("custom.minWidth", 150))}, metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded,
 		`conditions=~"($direction: )?($label=$a against $label=$b|$label=$b against $label=$a)"`)
 }
