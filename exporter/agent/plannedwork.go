@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -183,8 +184,9 @@ type plannedWork struct {
 
 // openWork is a maintenance that is under way.
 type openWork struct {
-	state  maintenance.State
-	series metric.Series
+	state maintenance.State
+	// series are of the probes of the path; the agent has one, with an empty name.
+	series map[string]metric.Series
 }
 
 func newPlannedWork(sink metric.Sink, events *eventlog.Log, now func() time.Time, log *slog.Logger) *plannedWork {
@@ -201,31 +203,42 @@ func (w *plannedWork) put(p *plan) {
 	w.publish()
 }
 
+// work is a maintenance that was found.
+type work struct {
+	maintenance.State
+	probes []string // of the path; of the agent an empty one
+}
+
 // publish publishes what is under maintenance now.
 func (w *plannedWork) publish() { w.set(w.find()) }
 
 // find is what is under maintenance now, by path.
-func (w *plannedWork) find() map[string]*maintenance.State {
+func (w *plannedWork) find() map[string]*work {
 	now := w.book.Now()
-	found := map[string]*maintenance.State{}
+	found := map[string]*work{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.plan == nil || now.None() {
 		return nil
 	}
 	if s := now.OfAgent(); s != nil {
-		found[""] = s
+		found[""] = &work{*s, []string{""}}
 	}
 	for name, path := range w.plan.selectable() {
 		if s := now.OfPath(path); s != nil {
-			found[name] = s
+			found[name] = &work{State: *s}
+		}
+	}
+	for _, j := range w.plan.jobs {
+		if one := found[j.target.Path]; one != nil {
+			one.probes = append(one.probes, j.target.Probe)
 		}
 	}
 	return found
 }
 
 // set changes the series to what was found.
-func (w *plannedWork) set(found map[string]*maintenance.State) {
+func (w *plannedWork) set(found map[string]*work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(found) == 0 && len(w.open) == 0 {
@@ -235,17 +248,17 @@ func (w *plannedWork) set(found map[string]*maintenance.State) {
 		for name, s := range found {
 			one := w.open[name]
 			if one == nil {
-				one = &openWork{series: w.series(name)}
+				one = &openWork{series: map[string]metric.Series{}}
 				w.open[name] = one
 				w.event(event.MaintenanceBegun, name, fmt.Sprintf("%s, until %s", s.Reason, s.Until.UTC().Format(time.RFC3339)))
 				w.log.Info("Maintenance begins", "path", shownPath(name), "until", s.Until, "reason", s.Reason)
 			}
-			one.state = *s
-			one.series.Set(float64(s.Until.UnixNano()) / 1e9)
+			one.state = s.State
+			w.publishOf(one, name, s)
 		}
 		for name, one := range w.open {
 			if found[name] == nil {
-				one.series.Close()
+				w.publishOf(one, name, &work{})
 				delete(w.open, name)
 				w.event(event.MaintenanceEnded, name, one.state.Reason)
 				w.log.Info("Maintenance ends", "path", shownPath(name), "reason", one.state.Reason)
@@ -263,11 +276,27 @@ func (w *plannedWork) event(kind event.Kind, path, text string) {
 	w.events.OfPath(kind, path, time.Now(), text)
 }
 
-func (w *plannedWork) series(name string) metric.Series {
+// publishOf publishes the end for each probe of a path, and ends the series of others.
+func (w *plannedWork) publishOf(one *openWork, name string, found *work) {
+	for probe, series := range one.series {
+		if !slices.Contains(found.probes, probe) {
+			series.Close()
+			delete(one.series, probe)
+		}
+	}
+	for _, probe := range found.probes {
+		if one.series[probe] == nil {
+			one.series[probe] = w.series(name, probe)
+		}
+		one.series[probe].Set(float64(found.Until.UnixNano()) / 1e9)
+	}
+}
+
+func (w *plannedWork) series(name, probe string) metric.Series {
 	if name == "" {
 		return w.sink.Series(metric.AgentMaintenance)
 	}
-	return w.sink.Series(metric.PathMaintenance, name)
+	return w.sink.Series(metric.PathMaintenance, name, probe)
 }
 
 // shownPath is a path in the log.

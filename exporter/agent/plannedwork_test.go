@@ -21,7 +21,7 @@ paths:
 
 // plannedEnd is the published end of the maintenance of a path.
 func (r *rig) plannedEnd(path string) float64 {
-	v, _ := r.value(metric.PathMaintenance.Name, path)
+	v, _ := r.value(metric.PathMaintenance.Name, path, "fake")
 	return v
 }
 
@@ -55,7 +55,7 @@ func TestConfiguredMaintenanceIsInSeriesAndStatus(t *testing.T) {
 			if err := r.Reload(); err != nil {
 				t.Fatal(err)
 			}
-			if _, found := r.value(metric.PathMaintenance.Name, "a"); found || len(r.Status().Maintenance) != 0 {
+			if _, found := r.value(metric.PathMaintenance.Name, "a", "fake"); found || len(r.Status().Maintenance) != 0 {
 				t.Error("the maintenance goes on after a reload without it")
 			}
 		})
@@ -114,7 +114,7 @@ func TestOperatorsAddListAndEndMaintenance(t *testing.T) {
 	if err := ask(OpMaintenanceEnd, MaintenanceID{all[0].ID}, &ended); err != nil {
 		t.Fatal(err)
 	}
-	if _, found := r.value(metric.PathMaintenance.Name, "b"); found {
+	if _, found := r.value(metric.PathMaintenance.Name, "b", "fake"); found {
 		t.Error("the series goes on after the end")
 	}
 }

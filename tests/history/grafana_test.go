@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/template"
 	"go.yaml.in/yaml/v4"
@@ -88,11 +89,12 @@ func TestGrafanaAlertsFireAsTheirTwins(t *testing.T) {
 	for i := range file.Groups[0].Rules {
 		alerts[file.Groups[0].Rules[i].Title] = &file.Groups[0].Rules[i]
 	}
-	var twins struct{ Tests []twinCase }
+	var twins, planned struct{ Tests []twinCase }
 	readYAML(t, "../rules/trends.yml", &twins)
+	readYAML(t, "../rules/trends_maintenance.yml", &planned)
 	server := newInflux(t)
 	fired, silent := map[string]int{}, map[string]int{}
-	for _, c := range twins.Tests {
+	for _, c := range slices.Concat(twins.Tests, planned.Tests) {
 		t.Run(c.Name, func(t *testing.T) {
 			server.Query("oneway", "DROP SERIES FROM /.*/")
 			server.Write(t, "long", c.rows(t))
@@ -285,7 +287,7 @@ func (c *twinCase) visit(t *testing.T, f func(l map[string]string, at time.Time,
 			t.Fatal(err)
 		}
 		for i, v := range values {
-			if !v.Omitted {
+			if !v.Omitted && !value.IsStaleNaN(v.Value) {
 				f(l.Map(), epoch.Add(time.Duration(i)*time.Hour), v.Value)
 			}
 		}
@@ -371,6 +373,10 @@ func (c *twinCase) raw(t *testing.T) string {
 		switch ns := at.UnixNano(); l[model.MetricNameLabel] {
 		case metric.ProbeUp.Name:
 			fmt.Fprintf(&b, "oneway_probe,%s probe_up=%v %d\n", path, v, ns)
+		case metric.PathMaintenance.Name:
+			fmt.Fprintf(&b, "oneway_probe,%s path_maintenance_end_timestamp_seconds=%v %d\n", path, v+float64(epoch.Unix()), ns)
+		case metric.AgentMaintenance.Name:
+			fmt.Fprintf(&b, "oneway_agent,host=%s agent_maintenance_end_timestamp_seconds=%v %d\n", l["instance"], v+float64(epoch.Unix()), ns)
 		case metric.PacketsSent.Name:
 			fmt.Fprintf(&b, "oneway_packets,direction=%s,%s packets_sent_total=%.0fi %d\n", l["direction"], path, v, ns)
 			fmt.Fprintf(&b, "oneway_probe,%s probe_last_success_timestamp_seconds=%d %d\n", path, at.Unix(), ns)

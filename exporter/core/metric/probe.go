@@ -25,7 +25,7 @@ var (
 		Absent: "As oneway_path_state.",
 	})
 	PathMaintenance = Family(Desc{
-		Name: "oneway_path_maintenance_end_timestamp_seconds", Kind: Gauge, Slim: true, Labels: []string{Path}, Source: "design",
+		Name: "oneway_path_maintenance_end_timestamp_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "Unix time of the planned end of the maintenance of the path that is under way (section maintenance, or oneway maintenance): its alerts are quiet until then, also if the agent is no longer scraped. The path is measured as always.",
 		Absent: "While the path is not under maintenance: a path without planned work has no series of it.",
 	})
@@ -91,7 +91,6 @@ func probesGroup() Group {
 		Measurements: []Measurement{
 			{Name: "oneway_probe", Labels: perProbe},
 			{Name: "oneway_probe_reason", Labels: perReason},
-			{Name: "oneway_path_maintenance", Labels: []string{Path}},
 			{Name: "oneway_path_event", Labels: []string{Path, kindL}},
 			{Name: "oneway_path", Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "payload_bytes"}, Facts: []string{"peer", "family", "reflector", "schedule", "payload_bytes:int"}},
 		},

@@ -89,6 +89,27 @@ func latestOf(field, measurement string) string {
 	return fmt.Sprintf(`SELECT max(%q) AS "value" FROM "raw".%q WHERE time >= now() - 5m AND time <= now() GROUP BY "host"`, field, measurement)
 }
 
+// influxWork is the number of points with planned work in the last minutes (AfterMaintenance): 0 of a path without it, since Math leaves out a path that
+// one of its values lacks. Both fields are of one measurement: InfluxQL adds no values of two.
+func influxWork(work *metric.Desc, measurement string, always *metric.Desc, tags string) string {
+	field := func(d *metric.Desc) string { return strings.TrimPrefix(d.Name, "oneway_") }
+	of := func(value string, within string) string {
+		return fmt.Sprintf(`(SELECT %s AS "work" FROM "raw".%q WHERE %stime <= now() GROUP BY %s)`, value, measurement, within, tags)
+	}
+	return fmt.Sprintf(`SELECT sum("work") AS "value" FROM %s, %s GROUP BY %s`,
+		of(fmt.Sprintf("count(%q)", field(work)), "time > now() - "+duration(AfterMaintenance)+" AND "), of(fmt.Sprintf("0 * last(%q)", field(always)), ""), tags)
+}
+
+// quiet makes an alert quiet under maintenance, as its twin in Prometheus: of its path, else of its agent.
+func (a *GrafanaAlert) quiet() {
+	work := influxWork(metric.PathMaintenance, "oneway_probe", metric.ProbeUp, `"host", "path"`)
+	if !strings.Contains(a.Queries[0].Statement, `"path"`) {
+		work = influxWork(metric.AgentMaintenance, "oneway_agent", metric.HolidaysEnd, `"host"`)
+	}
+	a.Queries = append(a.Queries, GrafanaQuery{"Work", work})
+	a.Math = "(" + a.Math + ") && $Work == 0"
+}
+
 // shifted is the condition of TrendShift with the names of its queries: the medians, and both bounds.
 const shifted = "abs($Now - $Before) > $Bound + $BoundBefore && abs(($Now - $Before) / $Before) > "
 
@@ -99,8 +120,17 @@ func longer(p95 string) string {
 }
 
 // GrafanaAlerts are the alerts of weeks for sites with InfluxDB alone. OnewayRetentionShort is not one of them: a statement of InfluxQL cannot read the
-// retention of its database, and deploy/influxdb sets it.
+// retention of its database, and deploy/influxdb sets it. All are quiet under maintenance while the agent writes that, and some
+// minutes more. InfluxQL cannot compare the planned end with the present time: an agent that is off has no more than these minutes.
 func GrafanaAlerts() []GrafanaAlert {
+	all := grafanaAlerts()
+	for i := range all {
+		all[i].quiet()
+	}
+	return all
+}
+
+func grafanaAlerts() []GrafanaAlert {
 	ratio := decimal(ThresholdTrendShiftRatio.Default)
 	bounds := []GrafanaQuery{{"Bound", influxBound(thisWeek)}, {"BoundBefore", influxBound(fourBefore)}}
 	return []GrafanaAlert{

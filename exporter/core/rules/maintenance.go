@@ -23,7 +23,7 @@ var (
 itself. An agent that is not scraped has what it said last, until that end.`,
 		Expr: promql(`
 (
-  $path
+  max without (probe) $path
   or
   $agent
   or
