@@ -23,9 +23,9 @@ import (
 	"github.com/prometheus/prometheus/template"
 	"go.yaml.in/yaml/v4"
 
+	"oneway.example/exporter/core/hourrow"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
-	"oneway.example/exporter/output/point"
 	"oneway.example/tests/influx"
 )
 
@@ -327,9 +327,9 @@ func (c *twinCase) rows(t *testing.T) string {
 		if fields[key] == nil {
 			fields[key] = map[string]float64{}
 		}
-		fields[key][point.DelaysField] = some[math.Inf(1)]
+		fields[key][hourrow.Delays] = some[math.Inf(1)]
 		for _, b := range metric.Delay.Buckets {
-			fields[key][point.BucketField(point.DelaysField, b)] = interpolated(some, b)
+			fields[key][hourrow.Bucket(hourrow.Delays, b)] = interpolated(some, b)
 		}
 	}
 	var b strings.Builder

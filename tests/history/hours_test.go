@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/hourrow"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/families"
@@ -73,7 +74,7 @@ func newSequence(t *testing.T, zone string) *sequence {
 func fieldsOfRules() map[string]string {
 	of := map[string]string{
 		rules.LongIncrease(metric.PacketsSent): "packets_sent", rules.LongIncrease(metric.PacketsLost): "packets_lost", rules.LongIncrease(metric.PacketsReceived): "packets_received",
-		rules.LongBuckets(metric.Delay): point.DelaysField, rules.LongDelayMin.Name: "delay_min_seconds", rules.LongDelayMax.Name: "delay_max_seconds",
+		rules.LongBuckets(metric.Delay): hourrow.Delays, rules.LongDelayMin.Name: "delay_min_seconds", rules.LongDelayMax.Name: "delay_max_seconds",
 		rules.LongBound.Name: "delay_error_bound_seconds", rules.LongMeasured.Name: "measured_minutes", rules.LongUp.Name: "up_minutes",
 		rules.LongRMin.Name: "voice_r_factor_min", rules.LongRBelow70.Name: "minutes_below_70", rules.LongRBelow80.Name: "minutes_below_80",
 	}
@@ -194,12 +195,19 @@ func (s *sequence) write(p *point.Point) {
 func load(t *testing.T, server *influx.Server, lines []byte, from, to time.Time) {
 	t.Helper()
 	server.Write(t, "raw", string(lines))
+	const week = 7 * 24 * time.Hour
 	for _, table := range point.HourTables() {
 		query := server.Query("", "SHOW CONTINUOUS QUERIES")
 		i := slices.IndexFunc(query, func(row []any) bool { return row[0] == table.Name })
 		_, statement, _ := strings.Cut(query[i][1].(string), " BEGIN ")
 		statement = strings.TrimSuffix(statement, " END")
-		server.Query("oneway", strings.Replace(statement, " GROUP BY", fmt.Sprintf(" WHERE time >= '%s' AND time < '%s' GROUP BY", from.Format(time.RFC3339), to.Format(time.RFC3339)), 1))
+		for begin := from; begin.Before(to); begin = begin.Add(week) { // a year at once takes longer than a request may
+			end := begin.Add(week)
+			if to.Before(end) {
+				end = to
+			}
+			server.Query("oneway", strings.Replace(statement, " GROUP BY", fmt.Sprintf(" WHERE time >= '%s' AND time < '%s' GROUP BY", begin.Format(time.RFC3339), end.Format(time.RFC3339)), 1))
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/instant"
+	"oneway.example/exporter/core/hourrow"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/hours"
@@ -140,7 +141,7 @@ func (l *lines) minutes(instance string, end time.Time, measured int, up map[str
 			}
 			*field = point.Int(nil, field.Key, n)[0]
 		}
-		if p.Measurement == point.HourOfRoundTrip {
+		if p.Measurement == hourrow.OfRoundTrip {
 			done[path+p.Measurement] = true
 		}
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"oneway.example/exporter/core/hourrow"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
-	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/serve/historyreport"
 	"oneway.example/exporter/serve/promapi"
 	"oneway.example/exporter/serve/slareport"
@@ -118,7 +118,7 @@ func TestMonthsAgree(t *testing.T) {
 	if len(pairs) < 20 {
 		t.Fatalf("%d months of paths, want 20", len(pairs))
 	}
-	t.Logf("%-28s %38s %38s %38s %38s", "path and month", "dashboard Trends", "oneway report", "oneway trends", "InfluxQL")
+	t.Logf("%-28s %38s %38s %38s %38s %38s", "path and month", "dashboard Trends", "oneway report", "oneway trends", "InfluxQL", "oneway trends of InfluxDB")
 	for _, p := range pairs {
 		for _, d := range s.differences(p, true) {
 			t.Error(d)
@@ -173,8 +173,8 @@ func (s *stores) pairs(n int) (some []pair) {
 
 // differences are what differs in a month; shown: the figures are printed side by side.
 func (s *stores) differences(p pair, shown bool) (all []string) {
-	names := []string{"dashboard Trends", "oneway report", "oneway trends", "InfluxQL"}
-	of := []figures{s.dashboard(p), s.report(p), s.trends(p), s.influxQL(p)}
+	names := []string{"dashboard Trends", "oneway report", "oneway trends", "InfluxQL", "oneway trends of InfluxDB"}
+	of := []figures{s.dashboard(p), s.report(p), s.trends(p, historyreport.Prometheus{Server: s.server}), s.influxQL(p), s.trends(p, historyreport.InfluxDB{URL: s.influx.URL, Database: "oneway"})}
 	if shown {
 		text := fmt.Sprintf("%-28s", p)
 		for _, f := range of {
@@ -245,11 +245,11 @@ func (s *stores) report(p pair) figures {
 	return figures{w.Delays, native(w.P50.Value), native(w.P95.Value)}
 }
 
-// trends has the month of `oneway trends`.
-func (s *stores) trends(p pair) figures {
+// trends has the month of `oneway trends`, whose values in InfluxDB have limits.
+func (s *stores) trends(p pair, from historyreport.Source) figures {
 	delay, _ := historyreport.MeasureByName("delay")
 	q := historyreport.Query{Measure: delay, Labels: map[string]string{metric.Path: p.path.Name, metric.Direction: "forward"}, From: p.begin, To: p.end, Zone: p.begin.Location()}
-	all, err := historyreport.Prometheus{Server: s.server}.Read(context.Background(), q)
+	all, err := from.Read(context.Background(), q)
 	if err != nil || len(all) != 1 || len(all[0].Months) != 1 {
 		s.t.Fatalf("%s: %+v, %v", p, all, err)
 	}
@@ -257,15 +257,21 @@ func (s *stores) trends(p pair) figures {
 	if m.Month != p.begin.Format("2006-01") {
 		s.t.Errorf("%s: oneway trends has the month %s", p, m.Month)
 	}
-	return figures{m.Delays, native(*m.P50), native(*m.P95)}
+	within := func(v, bound *float64) [2]float64 {
+		if bound == nil {
+			return native(*v)
+		}
+		return [2]float64{*v - *bound - 1e-9, *v + *bound + 1e-9}
+	}
+	return figures{m.Delays, within(m.P50, m.P50Bound), within(m.P95, m.P95Bound)}
 }
 
 // influxQL has the classic buckets of the sums.
 func (s *stores) influxQL(p pair) (f figures) {
 	bounds := metric.Delay.Buckets
-	columns := []string{fmt.Sprintf("sum(%q)", point.DelaysField)}
+	columns := []string{fmt.Sprintf("sum(%q)", hourrow.Delays)}
 	for _, b := range bounds {
-		columns = append(columns, fmt.Sprintf("sum(%q)", point.BucketField(point.DelaysField, b)))
+		columns = append(columns, fmt.Sprintf("sum(%q)", hourrow.Bucket(hourrow.Delays, b)))
 	}
 	rows := s.influx.Query("oneway", fmt.Sprintf(`SELECT %s FROM "long"."oneway_hour" WHERE "path" = '%s' AND "direction" = 'forward' AND time >= '%s' AND time < '%s'`,
 		strings.Join(columns, ", "), p.path.Name, p.begin.UTC().Format(time.RFC3339), p.end.UTC().Format(time.RFC3339)))

@@ -67,6 +67,8 @@ type compareDocument struct {
 	// Settings are the flags in use.
 	Settings document.Settings `json:"settings"`
 	document.Outcome
+	// ReadFrom is where InfluxDB has the samples, and why there; absent: of another store.
+	ReadFrom string `json:"read_from,omitempty"`
 	// Comparisons are the pairs of conditions, by direction.
 	Comparisons []historyreport.Comparison `json:"comparisons"`
 }
@@ -77,7 +79,7 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 	f.live.end()
 	err = f.expose(err, func() ([]byte, error) { return historyreport.CompareMetrics(f.measured, all) })
 	if f.json.wanted() && f.location != nil {
-		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, err), Comparisons: all}
+		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, err), ReadFrom: f.readFrom(), Comparisons: all}
 		addGiven(d.Settings, map[string]string{"a": f.a, "b": f.b, "by": f.by, "labels": f.labels, "direction": f.direction})
 		if f.periods() { // in place of one time for both
 			delete(d.Settings, "from")
@@ -104,7 +106,7 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 			return err
 		}
 	}
-	return nil
+	return f.printFrom(out)
 }
 
 // compare reads the histories and compares them.
@@ -150,7 +152,7 @@ func (f *compareFlags) compare(ctx context.Context, now time.Time) ([]historyrep
 func (f *compareFlags) periods() bool { return f.aFrom+f.aTo+f.bFrom+f.bTo != "" }
 
 func (f *compareFlags) byLabel(ctx context.Context, source historyreport.Source, shared map[string]string) (pairs [][2]historyreport.Side, err error) {
-	all, err := source.Read(ctx, f.query(shared))
+	all, err := f.read(ctx, source, f.query(shared))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +182,7 @@ func (f *compareFlags) byPeriod(ctx context.Context, source historyreport.Source
 		}
 		f.times[side+"_from"], f.times[side+"_to"] = q.From, q.To
 		names[i] = q.From.Format(time.DateOnly) + ".." + q.To.Format(time.DateOnly)
-		if both[i], err = source.Read(ctx, q); err != nil {
+		if both[i], err = f.read(ctx, source, q); err != nil {
 			return nil, err
 		}
 	}
@@ -195,7 +197,7 @@ func (f *compareFlags) byCondition(ctx context.Context, source historyreport.Sou
 			return nil, usageError{fmt.Errorf("--%s: %w", [2]string{"a", "b"}[i], err)}
 		}
 		maps.Copy(wanted, shared)
-		if both[i], err = source.Read(ctx, f.query(wanted)); err != nil {
+		if both[i], err = f.read(ctx, source, f.query(wanted)); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 	"time"
@@ -37,6 +38,7 @@ type historyFlags struct {
 	begin, end                     time.Time
 	location                       *time.Location
 	live                           *reading // nil: no line
+	place, why                     string   // where the store has the samples, if it has several places, and why there
 }
 
 // defaultDays is the time before --to without --from.
@@ -52,8 +54,8 @@ func (f *historyFlags) register(cmd *kingpin.CmdClause) {
 	cmd.Flag("loss-margin", "Difference of loss in percent of the packets that does not matter.").Default("0.1").Float64Var(&f.loss)
 	cmd.Flag("seed", "Seed of the random draws of days.").Default("1").Uint64Var(&f.seed)
 	f.server.register(cmd, "")
-	cmd.Flag("influxdb.url", "Address of InfluxDB (1.8, or 2 and 3 with InfluxQL), in place of Prometheus.").PlaceHolder("http://127.0.0.1:8086").StringVar(&f.influx)
-	cmd.Flag("influxdb.database", "Database of the points.").Default("oneway").StringVar(&f.database)
+	cmd.Flag("influxdb.url", "Address of InfluxDB (1.8, or 2 and 3 with InfluxQL), in place of Prometheus: rows of hours, else points.").PlaceHolder("http://127.0.0.1:8086").StringVar(&f.influx)
+	cmd.Flag("influxdb.database", "Database of the rows and points.").Default("oneway").StringVar(&f.database)
 	cmd.Flag("influxdb.token-file", "File with a token for InfluxDB.").PlaceHolder("FILE").StringVar(&f.token)
 	cmd.Flag("influxdb.basic-auth-file", "File with user:password for InfluxDB.").PlaceHolder("FILE").StringVar(&f.basic)
 	cmd.Flag("csv", "File with the columns time, value and, if known, error_bound, hour and day_type; others are labels. - is standard input.").PlaceHolder("FILE").StringVar(&f.csv)
@@ -172,6 +174,34 @@ func (f *historyFlags) points() (historyreport.Source, error) {
 
 func (f *historyFlags) query(labels map[string]string) historyreport.Query {
 	return historyreport.Query{Measure: f.measured, Labels: labels, From: f.begin, To: f.end, Zone: f.location, Progress: f.step("reading the store")}
+}
+
+// read reads histories. All that are compared must be of one place: another one has other errors.
+func (f *historyFlags) read(ctx context.Context, source historyreport.Source, q historyreport.Query) ([]historyreport.Series, error) {
+	all, err := source.Read(ctx, q)
+	for _, s := range all {
+		if f.place != "" && s.From != f.place {
+			return nil, fmt.Errorf("these cannot be compared: one history is from the %s, the other from the %s; choose times that one of them has", f.place, s.From)
+		}
+		f.place, f.why = s.From, s.Why
+	}
+	return all, err
+}
+
+// readFrom is where the samples are from, and why; empty: the store has one place.
+func (f *historyFlags) readFrom() string {
+	if f.why == "" {
+		return f.place
+	}
+	return f.place + ": " + f.why
+}
+
+// printFrom says where the samples are from.
+func (f *historyFlags) printFrom(out io.Writer) error {
+	if f.place == "" {
+		return nil
+	}
+	return printWrapped(out, "From InfluxDB, "+f.readFrom()+".", false, widthOf(out))
 }
 
 // step is the state of a part of the work for the line of a terminal.

@@ -20,8 +20,8 @@ import (
 
 const trendsHelp = `Say how a path depends on the hour, and how it changed.
 
-It reads months of hourly samples: the long-term series that the recording rules write to Prometheus, the points of
-InfluxDB, or a CSV file. For each history it prints a sentence about the hours of the day, weekdays and weekends, the last
+It reads months of hourly samples: the long-term series that the recording rules write to Prometheus, the rows of hours or
+the points of InfluxDB, or a CSV file. For each history it prints a sentence about the hours of the day, weekdays and weekends, the last
 week, busy hours, the trend a month, and each change of the level with its date and hour.
 
 Each interval contains its value with a probability of 95 %. It knows that neighboring hours and days are alike, and
@@ -61,6 +61,8 @@ type trendsDocument struct {
 	// Settings are the flags in use.
 	Settings document.Settings `json:"settings"`
 	document.Outcome
+	// ReadFrom is where InfluxDB has the samples, and why there; absent: of another store.
+	ReadFrom string `json:"read_from,omitempty"`
 	// Histories are the paths, by direction.
 	Histories []historyreport.History `json:"histories"`
 }
@@ -71,7 +73,7 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 	f.live.end()
 	err = f.expose(err, func() ([]byte, error) { return historyreport.TrendsMetrics(all) })
 	if f.json.wanted() && f.location != nil {
-		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: historyOutcome(ctx, err), Histories: all}
+		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: historyOutcome(ctx, err), ReadFrom: f.readFrom(), Histories: all}
 		addGiven(d.Settings, map[string]string{"busy_hours": f.busy, "path": f.path, "direction": f.direction, "labels": f.labels})
 		if all == nil {
 			d.Histories = []historyreport.History{}
@@ -92,7 +94,13 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 			}
 		}
 	}
-	_, err = fmt.Fprintf(out, "\nIntervals of 95 %%; seed %d; %s. ?: the samples give no limit.\n", f.seed, f.zones())
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	if err := f.printFrom(out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "Intervals of 95 %%; seed %d; %s. ?: the samples give no limit.\n", f.seed, f.zones())
 	return err
 }
 
@@ -131,7 +139,7 @@ func (f *trendsFlags) analyze(ctx context.Context, now time.Time) (all []history
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := source.Read(ctx, f.query(wanted))
+	found, err := f.read(ctx, source, f.query(wanted))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"oneway.example/exporter/core/hourrow"
 	"oneway.example/exporter/core/metric"
 )
 
@@ -58,7 +59,7 @@ func influxQuantileOf(rank float64, within, groups, tags string) string {
 	bounds, below, lower := metric.Delay.Buckets, "0", 0.0
 	for i, b := range bounds {
 		name := fmt.Sprintf("b%d", i)
-		sums = append(sums, fmt.Sprintf(`sum("%s") AS "%s"`, influxBucket(b), name))
+		sums = append(sums, fmt.Sprintf(`sum("%s") AS "%s"`, hourrow.Bucket(hourrow.Delays, b), name))
 		above, inside := fmt.Sprintf(`(%s * "n" - %s)`, decimal(rank), below), fmt.Sprintf(`("%s" - %s)`, name, below)
 		share := fmt.Sprintf("(abs(%[1]s) - abs(%[1]s - %[2]s) + %[2]s) / (2.0 * %[2]s)", above, inside)
 		empty := fmt.Sprintf("(1.0 - %[2]s / %[2]s) * (%[1]s / abs(%[1]s) + abs(%[1]s / abs(%[1]s))) / 2.0", above, inside)
@@ -67,11 +68,6 @@ func influxQuantileOf(rank float64, within, groups, tags string) string {
 	}
 	return fmt.Sprintf(`SELECT %s AS "value" FROM (SELECT %s FROM "long"."oneway_hour" WHERE %s GROUP BY %s) WHERE "n" > 0 GROUP BY %s`,
 		strings.Join(terms, " + "), strings.Join(sums, ", "), within, groups, tags)
-}
-
-// influxBucket is the field of the delays up to a bound, as package point names it (BucketField).
-func influxBucket(bound float64) string {
-	return "delays_le_" + strings.ReplaceAll(decimal(bound), ".", "_")
 }
 
 // influxBound is the largest error bound.

@@ -7,15 +7,8 @@ import (
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
+	"oneway.example/exporter/core/hourrow"
 	"oneway.example/exporter/core/metric"
-)
-
-// Measurements of the rows of hours; package hours makes them.
-const (
-	// HourOfDirection has the packets and delays of a direction, HourOfRoundTrip has round trips and availability, HourOfVoice has the ratings of calls.
-	HourOfDirection = Prefix + "hour"
-	HourOfRoundTrip = Prefix + "hour_round_trip"
-	HourOfVoice     = Prefix + "hour_voice"
 )
 
 // HoursTitle is the Group of the measurements of hours.
@@ -93,17 +86,6 @@ func hourNumber(key string, as HourRole, measurement, field, help string) HourCo
 // fieldOf is the field of a family in the points of series.
 func fieldOf(d *metric.Desc) string { return strings.TrimPrefix(d.Name, Prefix) }
 
-// BucketField is the field of the values up to a bound: DelaysField and the others are the number of all.
-func BucketField(of string, bound float64) string {
-	return of + "_le_" + strings.ReplaceAll(strconv.FormatFloat(bound, 'f', -1, 64), ".", "_")
-}
-
-// Fields of the numbers of values.
-const (
-	DelaysField     = "delays"
-	RoundTripsField = "round_trip_times"
-)
-
 // hourDistribution are the columns of a histogram.
 func hourDistribution(of, measurement string, d *metric.Desc, words string) []HourColumn {
 	f := fieldOf(d)
@@ -112,7 +94,7 @@ func hourDistribution(of, measurement string, d *metric.Desc, words string) []Ho
 		hourReal(f+"_sum", Increases, measurement, f+"_sum", "Sum of these, in seconds."),
 	}
 	for _, b := range d.Buckets {
-		c := hourCount(BucketField(of, b), d.Name+"_bucket", f+"_bucket", "Number of "+words+" of at most "+strconv.FormatFloat(b, 'f', -1, 64)+" s.")
+		c := hourCount(hourrow.Bucket(of, b), d.Name+"_bucket", f+"_bucket", "Number of "+words+" of at most "+strconv.FormatFloat(b, 'f', -1, 64)+" s.")
 		c.Bound = strconv.FormatFloat(b, 'g', -1, 64)
 		all = append(all, c)
 	}
@@ -144,7 +126,7 @@ func HourTables() []HourTable {
 		hourReal(fieldOf(metric.DelayMin), Smallest, delay, fieldOf(metric.DelayMin), "Smallest known delay, in seconds."),
 		hourReal(fieldOf(metric.DelayMax), Largest, delay, fieldOf(metric.DelayMax), "Largest known delay, in seconds."),
 		hourReal(fieldOf(metric.DelayErrorBound), Largest, delay, fieldOf(metric.DelayErrorBound), "Largest error bound of the delays, in seconds."),
-	}, hourDistribution(DelaysField, delay, metric.Delay, "known delays")...)
+	}, hourDistribution(hourrow.Delays, delay, metric.Delay, "known delays")...)
 	round := append([]HourColumn{
 		hourCounter(packetsRound, metric.RoundTripLost, "Packets lost there or back."),
 		hourCounter(packetsRound, metric.RoundTripReceived, "Packets that had a reply."),
@@ -152,7 +134,7 @@ func HourTables() []HourTable {
 		hourReal(fieldOf(metric.RoundTripTimeMax), Largest, delayRound, fieldOf(metric.RoundTripTimeMax), "Largest round trip, in seconds."),
 		hourNumber("measured_minutes", Minutes, probe, fieldOf(metric.ProbeUp), "Minutes in which the path was measured."),
 		hourNumber("up_minutes", MinutesUp, probe, fieldOf(metric.ProbeUp), "Minutes in which it had a reply: availability is these over the measured ones."),
-	}, hourDistribution(RoundTripsField, delayRound, metric.RoundTripTime, "round trips")...)
+	}, hourDistribution(hourrow.RoundTrips, delayRound, metric.RoundTripTime, "round trips")...)
 	rating := []HourColumn{
 		hourNumber("voice_readings", Readings, voice, r, "Number of readings of R, one in each interval of the output."),
 		hourReal(r+"_sum", Total, voice, r, "Sum of these: the mean is this over their number."),
@@ -160,9 +142,9 @@ func HourTables() []HourTable {
 		below(70), below(80),
 	}
 	return []HourTable{
-		{HourOfDirection, []string{metric.Direction, metric.Path, metric.Probe}, direction},
-		{HourOfRoundTrip, []string{metric.Path, metric.Probe}, round},
-		{HourOfVoice, []string{metric.BufferL, metric.CodecL, metric.Direction, metric.ModelL, metric.Path, metric.Probe}, rating},
+		{hourrow.OfDirection, []string{metric.Direction, metric.Path, metric.Probe}, direction},
+		{hourrow.OfRoundTrip, []string{metric.Path, metric.Probe}, round},
+		{hourrow.OfVoice, []string{metric.BufferL, metric.CodecL, metric.Direction, metric.ModelL, metric.Path, metric.Probe}, rating},
 	}
 }
 

@@ -161,6 +161,6 @@ type History struct {
 	Trend *Trend `json:"trend,omitempty"`
 	// Changes are the steps of the level, at most five.
 	Changes []Change `json:"changes"`
-	// Months are the calendar months, of one path and a delay in Prometheus; absent otherwise.
+	// Months are the calendar months, of one path and a delay in Prometheus or in the rows of hours of InfluxDB; absent otherwise.
 	Months []Month `json:"months,omitempty"`
 }

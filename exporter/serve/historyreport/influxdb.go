@@ -32,15 +32,35 @@ const (
 	mostReplyBytes = 64 << 20
 )
 
-// Read implements Source. Tags are the labels of the histories.
+// Read implements Source. Tags are the labels of the histories. The rows of hours are read, which reach back for years; else the points, with the reason.
 func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
+	all, from, reason, err := d.long(ctx, q)
+	if err == nil && all == nil {
+		from = "points in the default retention policy"
+		all, err = d.points(ctx, q, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := all.sorted()
+	if len(found) == 0 {
+		return nil, notFound("historyreport: InfluxDB at %s has no points of %s%s in the database %q from %s to %s", d.name(), q.Measure.points.measurement, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
+	}
+	for i := range found {
+		found[i].From, found[i].Why = from, reason
+	}
+	return found, nil
+}
+
+// points reads hourly values of points from a retention policy, an empty one is the default.
+func (d InfluxDB) points(ctx context.Context, q Query, policy string) (collect, error) {
 	all := collect{}
 	for from := q.From; from.Before(q.To); from = from.Add(chunk) {
 		to := from.Add(chunk)
 		if to.After(q.To) {
 			to = q.To
 		}
-		rows, err := d.ask(ctx, statement(q, from, to))
+		rows, err := d.ask(ctx, statement(q, policy, from, to))
 		if err != nil {
 			return nil, err
 		}
@@ -51,11 +71,7 @@ func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
 		}
 		q.advance(to)
 	}
-	found := all.sorted()
-	if len(found) == 0 {
-		return nil, notFound("historyreport: InfluxDB at %s has no points of %s%s in the database %q from %s to %s", d.name(), q.Measure.points.measurement, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
-	}
-	return found, nil
+	return all, nil
 }
 
 func (d InfluxDB) name() string {
@@ -67,23 +83,35 @@ func (d InfluxDB) name() string {
 }
 
 // statement selects hourly values of each combination of tags.
-func statement(q Query, from, to time.Time) string {
+func statement(q Query, policy string, from, to time.Time) string {
 	f := q.Measure.points
-	columns := []string{fmt.Sprintf("%s(%q)", f.function, f.value)}
+	value := f.value
+	if policy == longPolicy {
+		value = "last_" + value // by the continuous query of deploy/influxdb
+	}
+	columns := []string{fmt.Sprintf("%s(%q)", f.function, value)}
 	switch {
-	case f.whole != "":
+	case q.Measure.Share():
 		from = from.Add(-time.Hour) // the first difference is the second hour's
-		columns = []string{fmt.Sprintf("non_negative_difference(last(%q))", f.value), fmt.Sprintf("non_negative_difference(last(%q))", f.whole)}
+		columns = nil
+		for _, name := range f.counters() {
+			columns = append(columns, fmt.Sprintf("non_negative_difference(last(%q))", name))
+		}
 	case f.bound != "":
 		columns = append(columns, fmt.Sprintf("max(%q)", f.bound))
 	}
-	where := []string{fmt.Sprintf("time >= %ds AND time < %ds", from.Unix(), to.Unix())}
+	return fmt.Sprintf("SELECT %s FROM %s WHERE %s GROUP BY time(1h), * fill(none)", strings.Join(columns, ", "), measurementIn(policy, f.measurement), strings.Join(conditions(q, from, to), " AND "))
+}
+
+// conditions select a time, and the tags that every agent writes.
+func conditions(q Query, from, to time.Time) []string {
+	all := []string{fmt.Sprintf("time >= %ds AND time < %ds", from.Unix(), to.Unix())}
 	for _, tag := range []string{metric.Path, metric.Probe, metric.Direction} {
 		if v := q.Labels[tag]; v != "" {
-			where = append(where, fmt.Sprintf("%q = '%s'", tag, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v)))
+			all = append(all, fmt.Sprintf("%q = '%s'", tag, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v)))
 		}
 	}
-	return fmt.Sprintf("SELECT %s FROM %q WHERE %s GROUP BY time(1h), * fill(none)", strings.Join(columns, ", "), f.measurement, strings.Join(where, " AND "))
+	return all
 }
 
 // influxRow is a series of a reply.
@@ -101,24 +129,42 @@ func (r influxRow) add(q Query, all collect) {
 	delete(labels, runHour)
 	delete(labels, kindLabel)
 	s := all.series(labels)
+	f, share := q.Measure.points, q.Measure.Share()
 	for _, v := range r.Values {
 		if len(v) < 2 || v[0] == nil || v[1] == nil {
 			continue
 		}
 		one := sampleAt(time.Unix(int64(*v[0]), 0).Add(time.Hour), q.Zone, *v[1], r.Tags[runHour], r.Tags[kindLabel])
-		f := q.Measure.points
 		switch {
-		case f.whole == "" && f.bound == "":
+		case share:
+			if whole, known := packetOutcomes(v[1:]); known {
+				one.Value = 0
+				s.Counted = append(s.Counted, counted(one, *v[1], whole))
+			}
+		case f.bound == "":
 			s.Samples = append(s.Samples, one)
-		case len(v) < 3 || v[2] == nil: // the error bound, or the whole, is unknown
-		case f.whole != "":
-			one.Value = 0
-			s.Counted = append(s.Counted, counted(one, *v[1], *v[2]))
-		default:
+		case len(v) > 2 && v[2] != nil: // else the error bound is unknown
 			one.Bound = *v[2]
 			s.Samples = append(s.Samples, one)
 		}
 	}
+}
+
+// packetOutcomes are the packets received, lost or undecided of the columns of fields.counters; profile slim counts no received ones, and has those sent.
+func packetOutcomes(v []*float64) (whole float64, known bool) {
+	if len(v) < len(fields{}.counters()) {
+		return 0, false
+	}
+	lost, sent, received, undecided := v[0], v[1], v[2], v[3]
+	switch {
+	case received == nil && sent == nil:
+		return 0, false
+	case received == nil:
+		return *sent, true
+	case undecided != nil:
+		return *received + *lost + *undecided, true
+	}
+	return *received + *lost, true
 }
 
 func counted(s history.Sample, events, whole float64) history.Counted {
@@ -169,7 +215,15 @@ func (d InfluxDB) ask(ctx context.Context, text string) ([]influxRow, error) {
 		if len(data.Results) > 0 {
 			message += data.Results[0].Error
 		}
-		return nil, fmt.Errorf("historyreport: %s refuses the query: %s", d.name(), promapi.Shown(message))
+		return nil, &refusedError{d.name(), promapi.Shown(message)}
 	}
 	return data.Results[0].Series, nil
+}
+
+// refusedError is a statement that the server does not execute.
+type refusedError struct{ name, message string }
+
+// Error has the message of the server.
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("historyreport: %s refuses the query: %s", e.name, e.message)
 }

@@ -3,6 +3,7 @@
 package historyreport
 
 import (
+	"oneway.example/exporter/core/hourrow"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/unit"
@@ -28,8 +29,17 @@ type Measure struct {
 
 // fields are where points have a quantity.
 type fields struct {
-	measurement, value, bound, whole string
-	function                         string // of the values of an hour
+	measurement, value, bound string
+	function                  string // of the values of an hour
+	// rows is the measurement of rows of hours that has it; empty: none.
+	rows string
+	// rank is the rank of a quantile of delays.
+	rank float64
+}
+
+// counters are the fields of a share, the events first; packetOutcomes reads them.
+func (fields) counters() []string {
+	return []string{"packets_lost_total", "packets_sent_total", "packets_received_total", "packets_undecided_total"}
 }
 
 // Share reports whether the quantity is a share of a whole, such as loss.
@@ -43,10 +53,10 @@ const runPoints = "oneway_run_tcp"
 
 // Measures are all quantities.
 func Measures() []Measure {
-	delay := func(name, words, field string) Measure {
+	delay := func(name, words, field string, rank float64) Measure {
 		return Measure{
 			Name: name, Words: words, Unit: unit.Seconds, Better: history.Lower,
-			points: fields{measurement: "oneway_delay", value: field, bound: "delay_error_bound_seconds", function: "mean"},
+			points: fields{measurement: "oneway_delay", value: field, bound: "delay_error_bound_seconds", function: "mean", rows: hourrow.OfDirection, rank: rank},
 		}
 	}
 	// Of the quantiles of an hour the rules record p50 and p95.
@@ -56,17 +66,17 @@ func Measures() []Measure {
 		return m
 	}
 	return []Measure{
-		ofHours(delay("delay", "delay p50", "delay_p50_seconds"), "0.5"),
-		ofHours(delay("delay-p95", "delay p95", "delay_p95_seconds"), "0.95"),
-		delay("delay-p99", "delay p99", "delay_p99_seconds"),
+		ofHours(delay("delay", "delay p50", "delay_p50_seconds", 0.5), "0.5"),
+		ofHours(delay("delay-p95", "delay p95", "delay_p95_seconds", 0.95), "0.95"),
+		delay("delay-p99", "delay p99", "delay_p99_seconds", 0.99),
 		{
 			Name: "loss", Words: "loss", Unit: unit.Ratio, Better: history.Lower,
 			recorded: rules.LongIncrease(metric.PacketsLost), whole: rules.LongOutcomes.Name,
-			points: fields{measurement: "oneway_packets", value: "packets_lost_total", whole: "packets_sent_total"},
+			points: fields{measurement: "oneway_packets", value: "packets_lost_total", rows: hourrow.OfDirection},
 		},
 		{
 			Name: "r", Words: "R", Unit: unit.RFactor, Better: history.Higher, recorded: rules.LongR.Name,
-			points: fields{measurement: "oneway_voice", value: "voice_r_factor", function: "mean"},
+			points: fields{measurement: "oneway_voice", value: "voice_r_factor", function: "mean", rows: hourrow.OfVoice},
 		},
 		{
 			Name: "throughput", Words: "TCP throughput", Unit: unit.BytesPerSecond, Better: history.Higher, recorded: rules.LongLast(metric.TCPThroughput),

@@ -30,6 +30,10 @@ type Month struct {
 	P50 *float64 `json:"p50_seconds,omitempty"`
 	// P95 is their 95th percentile, in seconds.
 	P95 *float64 `json:"p95_seconds,omitempty"`
+	// P50Bound is how much the median may differ from it, without the clocks: InfluxDB has 7 buckets, extremes and sums; absent: of Prometheus.
+	P50Bound *float64 `json:"p50_bound_seconds,omitempty"`
+	// P95Bound is the same of the 95th percentile.
+	P95Bound *float64 `json:"p95_bound_seconds,omitempty"`
 }
 
 // pathLabelsOfHours are the labels of the distribution of a path.
@@ -134,7 +138,7 @@ func (h *History) monthLines(m Measure) (lines []string) {
 	for _, one := range h.Months {
 		parts := []string{fmt.Sprintf("%s: n = %.0f delays", one.Month, one.Delays)}
 		if one.P50 != nil && one.P95 != nil {
-			parts = append(parts, "p50 "+m.Unit.Format(*one.P50), "p95 "+m.Unit.Format(*one.P95))
+			parts = append(parts, "p50 "+m.Unit.BoundOrDash(one.P50, one.P50Bound), "p95 "+m.Unit.BoundOrDash(one.P95, one.P95Bound))
 		}
 		lines = append(lines, strings.Join(parts, ", "))
 	}

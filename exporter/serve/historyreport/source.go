@@ -40,8 +40,10 @@ type Series struct {
 	Samples []history.Sample
 	// Counted are the samples of a share, such as loss.
 	Counted []history.Counted
-	// Months are the months of a delay, of one path in Prometheus.
+	// Months are the months of a delay, of one path in Prometheus or InfluxDB.
 	Months []Month
+	// From is where InfluxDB has it, and Why is why there, if it is not where it is sought first; empty: a store with one place.
+	From, Why string
 }
 
 // Source is a store of histories.

@@ -1,0 +1,127 @@
+package historyreport
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/core/metric"
+	"oneway.example/tests/testseed"
+)
+
+// rowOf is the row of delays, the last ones of them unknown.
+func rowOf(delays []float64, unknown int) *sums {
+	known := delays[:len(delays)-unknown]
+	row := make([]*float64, len(rowFields()))
+	set := func(c rowColumn, v float64) { row[c] = &v }
+	sum := 0.0
+	for _, d := range known {
+		sum += d
+	}
+	set(rowValues, float64(len(known)))
+	set(rowSum, sum)
+	set(rowMin, slices.Min(known))
+	set(rowMax, slices.Max(known))
+	set(rowBound, 0.0001)
+	set(rowReceived, float64(len(delays)))
+	for i, b := range metric.Delay.Buckets {
+		n := 0
+		for _, d := range known {
+			if d <= b {
+				n++
+			}
+		}
+		set(rowBuckets+rowColumn(i), float64(n))
+	}
+	s := newSums(len(rowFields()), nil)
+	s.add(row)
+	return s
+}
+
+// The limits of a quantile contain it, whatever the unknown delays are, and are narrow where most delays are near the lowest one.
+func TestLimitsOfAQuantileHold(t *testing.T) {
+	seed := testseed.Of(t)
+	r := rand.New(rand.NewPCG(seed, seed))
+	known, withheld, narrow := 0, 0, 0
+	for range 5000 {
+		base, spread := math.Exp(-7+7*r.Float64()), math.Exp(-10+8*r.Float64())
+		delays := make([]float64, 1+r.IntN(200))
+		for i := range delays {
+			if delays[i] = base + spread*r.ExpFloat64(); r.IntN(20) == 0 {
+				delays[i] += r.Float64() // some are late
+			}
+		}
+		unknown := 0
+		if r.IntN(2) == 0 {
+			unknown = r.IntN(len(delays))
+		}
+		s := rowOf(delays, unknown)
+		slices.Sort(delays)
+		for _, rank := range []float64{0.5, 0.95, 0.99} {
+			value, half, ok := s.quantile(rank, s.unknown())
+			if !ok {
+				withheld++
+				if unknown == 0 {
+					t.Fatalf("%v of %v is withheld, and all delays are known", rank, delays)
+				}
+				continue
+			}
+			known++
+			truth := delays[int(math.Ceil(rank*float64(len(delays))))-1]
+			if math.Abs(value-truth) > half+1e-9 {
+				t.Fatalf("%v of %v is %v, and the row has %v +- %v", rank, delays, truth, value, half)
+			}
+			if rank == 0.5 && half < 0.1*truth {
+				narrow++
+			}
+		}
+	}
+	if known < 5000 || withheld < 500 || narrow < 1000 {
+		t.Errorf("%d limits, %d withheld, %d medians within 10 %%", known, withheld, narrow)
+	}
+}
+
+// Two rows of an hour are one: an agent restarted. Zones with quarters of an hour have hours of their own.
+func TestRowsAreOfTheLocalHour(t *testing.T) {
+	q := query(t, "delay")
+	hours, months := influxHours{}, influxHours{}
+	one := func(at time.Time, n float64) []*float64 {
+		s := float64(at.Unix())
+		return []*float64{&s, &n}
+	}
+	begin := time.Date(2026, 1, 31, 18, 15, 0, 0, time.UTC) // the first hour of February in Kathmandu
+	r := influxRow{Tags: map[string]string{"path": "p", "direction": "forward", "zone": "Asia/Kathmandu", "local_hour": "0", "day_type": "weekend"}, Values: [][]*float64{
+		one(begin.Add(-time.Hour), 1), one(begin, 10), one(begin.Add(45*time.Minute), 100), one(begin.Add(time.Hour), 1000),
+	}}
+	hours.addRow(&r, &q, len(rowFields()), months)
+	all := hours.sorted()
+	if len(all) != 3 || all[1].sums.number(rowValues) != 110 || !all[1].end.Equal(begin.Add(time.Hour)) {
+		t.Fatalf("%+v", all)
+	}
+	if s := all[1]; len(s.labels) != 2 || s.hour != "0" || s.kind != "weekend" {
+		t.Errorf("%+v", s)
+	}
+	if m := months.sorted(); len(m) != 2 || m[0].month().Month != "2026-01" || m[1].month().Delays != 1110 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// Loss is over the outcomes, and over the packets sent where profile slim counts no received ones.
+func TestLossOfARow(t *testing.T) {
+	s := newSums(len(rowFields()), nil)
+	row := make([]*float64, len(rowFields()))
+	for c, v := range map[rowColumn]float64{rowSent: 100, rowLost: 1, rowUndecided: 3} {
+		row[c] = &v
+	}
+	if s.add(row); s.outcomes() != 100 {
+		t.Errorf("slim: %v", s.outcomes())
+	}
+	received := 90.0
+	row[rowReceived] = &received
+	s = newSums(len(rowFields()), nil)
+	if s.add(row); s.outcomes() != 94 {
+		t.Errorf("full: %v", s.outcomes())
+	}
+}
