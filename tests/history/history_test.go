@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -376,6 +378,67 @@ func TestSeriesOfAPathAreTheDocumented(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("deploy/prometheus/README.md lacks the row %q", want)
 		}
+	}
+}
+
+// TestLinesHaveRunsAndStates: the line protocol has a point of each run, as the output influxdb writes it: with its direction, and the hour and the kind of day of its
+// end; and the states of the paths.
+func TestLinesHaveRunsAndStates(t *testing.T) {
+	made := scene.New(1, 10, 4, 0, time.Date(2026, 11, 16, 0, 0, 0, 0, time.UTC))
+	var text bytes.Buffer
+	l := newLines(&text, made.Paths)
+	h := &history{scene: made, profile: metric.Slim, to: blocks.New(t.TempDir()), lines: l, progress: io.Discard}
+	if err := h.make(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.flush(); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^oneway_probe,.*path=([^,]+),.*path_state=(\d)`).FindAllStringSubmatch(text.String(), -1) {
+		states[m[1]+" "+m[2]]++
+	}
+	// The second one has delays above the default limit, 150 ms, in the hours of most days.
+	if up, slow := states["kathmandu-to-berlin 0"], states["kolkata-to-seoul 2"]; up < 90 || slow < 70 {
+		t.Errorf("states of paths %v, want 90 hours up of kathmandu-to-berlin, and 70 degraded of kolkata-to-seoul", states)
+	}
+	pointRE := regexp.MustCompile(`^oneway_run_tcp,.*day_type=(\w+),direction=reverse,.*host=(\w+):9861,local_hour=(\d+),path=([^,]+),.*tcp_throughput_bytes_per_second=\d.* (\d+)$`)
+	found := map[string]int{}
+	for line := range strings.Lines(text.String()) {
+		m := pointRE.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		begin, err := strconv.ParseInt(m[5], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calendar, err := scene.Calendar(site(t, m[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := time.Unix(0, begin).Add(time.Minute)
+		if m[1] != string(calendar.DayType(end)) || m[3] != strconv.Itoa(calendar.Local(end).Hour()) || !strings.Contains(line, `run="`+end.UTC().Format("20060102T150405Z")) {
+			t.Errorf("a run that ended at %v is %s", end, line)
+		}
+		found[m[4]]++
+	}
+	paths := 0
+	for i := range made.Paths {
+		p := &made.Paths[i]
+		want, off := 4*p.Runs.PerDay, 0.0
+		for _, span := range made.Off[p.From.Name] {
+			off += span.End.Sub(span.Begin).Hours() / 24 * float64(p.Runs.PerDay)
+		}
+		if n := found[p.Name]; n > want || float64(n) < float64(want)-off-2 {
+			t.Errorf("%s has %d runs, want %d less %.1f", p.Name, n, want, off)
+		}
+		if want > 0 {
+			paths++
+		}
+	}
+	if paths == 0 {
+		t.Error("no path of the scene has runs")
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql"
 
-	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/hourrow"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/families"

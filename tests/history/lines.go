@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/hourrow"
+	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/families"
 	"oneway.example/exporter/output/hours"
 	"oneway.example/exporter/output/point"
@@ -21,7 +22,7 @@ import (
 )
 
 // lines writes the series as line protocol of InfluxDB, one point an hour, with the labels of paths as tags, as the output influxdb does, and the
-// rows of hours, which package hours makes of them.
+// rows of hours, which package hours makes of them, and the points of each run, as the recorder has it.
 type lines struct {
 	to      *bufio.Writer
 	convert *series.Converter
@@ -31,7 +32,7 @@ type lines struct {
 	line    []byte
 	tags    []point.Tag
 	points  int
-	// rowsOnly leaves out the points of series.
+	// rowsOnly leaves out the points of series and runs.
 	rowsOnly bool
 }
 
@@ -39,6 +40,7 @@ type lines struct {
 type agentLines struct {
 	tagger point.Tagger
 	hours  *hours.Hours
+	runs   *point.Raw
 	// rows are the last ones, until the minutes of their hour are known.
 	rows []point.Point
 }
@@ -57,7 +59,7 @@ func newLines(to io.Writer, paths []scene.Path) *lines {
 func (l *lines) agent(instance string) *agentLines {
 	a := l.agents[instance]
 	if a == nil {
-		a = &agentLines{tagger: point.NewTagger([]point.Tag{{Key: "host", Value: instance}}, &l.labels)}
+		a = &agentLines{tagger: point.NewTagger([]point.Tag{{Key: "host", Value: instance}}, &l.labels), runs: point.NewRaw(families.All())}
 		l.agents[instance] = a
 	}
 	if a.hours == nil {
@@ -99,6 +101,16 @@ func (l *lines) scrape(instance string, at time.Time, sink *promsink.Sink, full 
 	})
 	a.hours.End()
 	return errors.Join(err, failed)
+}
+
+// run writes the points of a run, with the hour and the kind of day of its end.
+func (l *lines) run(instance string, result *record.Result) (failed error) {
+	if l.rowsOnly {
+		return nil
+	}
+	a := l.agent(instance)
+	a.runs.Result(result, func(p *point.Point) { failed = errors.Join(failed, l.write(a, p)) })
+	return failed
 }
 
 // rows writes the rows that begin before a time.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/output/promsink"
 	"oneway.example/tests/history/blocks"
 	"oneway.example/tests/history/recorded"
@@ -103,6 +104,14 @@ func (s *scraper) Scrape(at time.Time, sink *promsink.Sink, full bool) error {
 // Calendar implements simagent.Watcher.
 func (s *scraper) Calendar(at time.Time, sink *promsink.Sink) error {
 	return s.scrape(at, sink, false, map[string]bool{metric.UTCOffset.Name: true, metric.Holiday.Name: true, metric.HolidaysEnd.Name: true})
+}
+
+// Run implements simagent.Watcher.
+func (s *scraper) Run(result *record.Result) error {
+	if s.lines == nil {
+		return nil
+	}
+	return s.lines.run(s.instance, result)
 }
 
 // Minutes implements simagent.Watcher.

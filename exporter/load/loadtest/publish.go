@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/probe/link"
 )
 
@@ -176,6 +177,13 @@ func (v *Values) Replace(run string, publish func(*Values)) {
 		}
 	}
 	v.observed = nil
+}
+
+// ReplaceRecorded is Replace, and returns what publish sets, adds and observes, as the recorder has it.
+func (v *Values) ReplaceRecorded(run string, publish func(*Values)) []record.Value {
+	v.recorded, v.listened = recorded{}, true
+	v.Replace(run, publish)
+	return v.recorded.sorted()
 }
 
 // Close removes all series.

@@ -77,8 +77,14 @@ func (r recorded) record(to *record.Stream[record.Result], run *Run, local local
 		return
 	}
 	result := &record.Result{Path: run.Path, Probe: run.Probe, Run: run.ID, Begin: run.Begin, LocalHour: local.Local(end).Hour(), DayType: local.DayType(end)}
-	for _, key := range slices.Sorted(maps.Keys(r)) {
-		result.Values = append(result.Values, *r[key])
-	}
+	result.Values = r.sorted()
 	to.Record(result)
+}
+
+// sorted are the values in the order of families and labels.
+func (r recorded) sorted() (all []record.Value) {
+	for _, key := range slices.Sorted(maps.Keys(r)) {
+		all = append(all, *r[key])
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/pathstate"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/probes/stamp/ledger"
@@ -123,12 +124,29 @@ func (r *Replay) EndWindow() {
 
 func (r *Replay) known() ledger.Known { return ledger.Known{Directions: [2]bool{true, true}} }
 
+// Facts are what decides the state of the path, as of a probe.
+func (r *Replay) Facts() pathstate.Facts {
+	f := pathstate.Facts{
+		Interval: r.opts.Interval, MaxLoss: r.opts.MaxLoss, Session: 1, Measured: r.window != nil, Decided: true, Replies: r.up(), Silence: pathstate.NoReply,
+		Answered: uint32(r.tallies.RoundTripsReceived), Unanswered: uint32(r.tallies.RoundTripsLost),
+	}
+	for _, dir := range sample.Directions() {
+		w, c := &f.Ways[dir], &r.counts[dir]
+		w.LossKnown, w.Received, w.Lost = true, uint32(c.received), uint32(c.lost)
+		r.estimator.ways[dir].limited.way(w)
+	}
+	return f
+}
+
+// up reports whether replies arrive.
+func (r *Replay) up() bool { return r.silent < ledger.UpIntervals && r.tallies.RoundTripsReceived > 0 }
+
 // Publish updates the series: the counters of now, and the values of the last window that has ended.
 func (r *Replay) Publish() {
 	e := r.estimator
 	v := snapshot{
 		opts: r.opts, peer: r.peer, Tallies: r.tallies, clockState: e.clockState, stamps: copied(e.stamps), window: r.window,
-		up: r.silent < ledger.UpIntervals && r.tallies.RoundTripsReceived > 0, decided: true,
+		up: r.up(), decided: true,
 	}
 	v.stampError, v.calibrated = e.ends.Local.Receive()
 	v.remote = remoteClock{known: true, synchronized: r.reply.Packet.Remote.Reason == sample.OK, bound: r.reply.Packet.Remote.Error}

@@ -7,6 +7,8 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/pathstate"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/probes/stamp"
@@ -27,6 +29,34 @@ type path struct {
 	hour    time.Time  // the begin of the present one
 	minutes [60]bool   // of it, in which there was a reply
 	packet  sample.Packet
+	state   *pathState
+}
+
+// pathState is the state of a path, as the agent decides it.
+type pathState struct {
+	begun         time.Time
+	judge         pathstate.Judge
+	state, reason metric.Series
+}
+
+// decide decides the state after a packet. A run fills the link of its path.
+func (p *path) decide(at time.Time) {
+	f := p.replay.Facts()
+	p.state.judge.Decide(at.Sub(p.state.begun), &f, p.tcp != nil && p.running(at))
+}
+
+// running reports whether a run of the path is under way.
+func (p *path) running(at time.Time) bool {
+	every := 24 * time.Hour / time.Duration(p.of.Runs.PerDay)
+	end := at.Add(runLength).Truncate(every).Add(7*time.Minute + p.shift)
+	return !at.After(end) && end.Sub(at) < runLength
+}
+
+// publish sets the series.
+func (s *pathState) publish() {
+	why := s.judge.Reason()
+	s.state.Set(float64(why.State()))
+	s.reason.Set(float64(why))
 }
 
 // send sends the packets from at until before until. The clocks of both ends are apart by a third of their bounds.
@@ -41,6 +71,7 @@ func (p *path) send(at, until time.Time, interval time.Duration, bounds [2]sampl
 		v := p.weather.Packet(next)
 		if v.Lost {
 			p.replay.Lost(v.LostIn)
+			p.decide(next)
 			continue
 		}
 		t1 := instant.FromTime(next)
@@ -52,6 +83,7 @@ func (p *path) send(at, until time.Time, interval time.Duration, bounds [2]sampl
 		p.packet.T4 = sample.Stamp{At: t3.Add(v.Reverse - apart), Origin: sample.Kernel}
 		p.packet.Local, p.packet.Remote = bounds[0], bounds[1]
 		p.replay.Answered(&p.packet)
+		p.decide(next)
 		if minute := int(next.Sub(p.hour) / time.Minute); minute < len(p.minutes) {
 			p.minutes[minute] = true
 		}
@@ -75,32 +107,43 @@ func (s *tcpSeries) open(every time.Duration) {
 }
 
 // runs performs the runs from at until before until. A run takes a minute; it ends within the time in which it began.
-func (p *path) runs(at, until time.Time, calendar localday.Calendar) {
+func (p *path) runs(at, until time.Time, calendar localday.Calendar, w Watcher) error {
 	if p.tcp == nil {
-		return
+		return nil
 	}
 	every := 24 * time.Hour / time.Duration(p.of.Runs.PerDay)
 	for next := at.Truncate(every).Add(7*time.Minute + p.shift); next.Before(until); next = next.Add(every) {
 		if next.Before(at) {
 			continue
 		}
-		p.run(next, calendar)
+		if err := w.Run(p.run(next, calendar)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (p *path) run(end time.Time, calendar localday.Calendar) {
+// runLength is how long a run takes.
+const runLength = time.Minute
+
+func (p *path) run(end time.Time, calendar localday.Calendar) *record.Result {
 	s, throughput := p.tcp, p.weather.Throughput()
 	s.scope.Series(metric.Runs, "completed", "ok").Add(1)
 	s.scope.Series(metric.RunResults, "completed").Add(1)
-	s.values.Replace(fmt.Sprintf("%s-tcp-%s", end.UTC().Format("20060102T150405Z"), p.of.Name), func(v *loadtest.Values) {
+	id := fmt.Sprintf("%s-tcp-%s", end.UTC().Format("20060102T150405Z"), p.of.Name)
+	values := s.values.ReplaceRecorded(id, func(v *loadtest.Values) {
 		_, offset := calendar.Local(end).Zone()
 		s.scope.Set(metric.RunLast, float64(end.UnixNano())/1e9)
 		s.scope.Set(metric.RunUTCOffset, float64(offset))
 		s.scope.SetIf(metric.RunHoliday, metric.Flag(calendar.DayType(end) == localday.Holiday), calendar.Holidays() != nil)
-		v.Set(metric.RunDuration, 60)
+		v.Set(metric.RunDuration, runLength.Seconds())
 		v.Set(metric.TCPThroughput, throughput, sample.Reverse.String())
 		v.Observe(metric.TCPRunThroughput, throughput, sample.Reverse.String())
 	})
+	return &record.Result{
+		Path: p.of.Name, Probe: "tcp", Run: id, Begin: instant.FromTime(end.Add(-runLength)),
+		LocalHour: calendar.Local(end).Hour(), DayType: calendar.DayType(end), Values: values,
+	}
 }
 
 // Delays are the delays forward of all answered packets of a path without runs in a scene without named days: the truth of its series.

@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/core/instant"
 	"oneway.example/exporter/core/localday"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/record"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadtest"
 	"oneway.example/exporter/output/promsink"
@@ -40,6 +41,8 @@ type Watcher interface {
 	// Minutes is called at the end of each local hour without scrapes within it, with the minutes in which the agent measured, and by path
 	// in which it had a reply.
 	Minutes(at time.Time, measured int, up map[string]int) error
+	// Run is called at the end of each run of a load test, which is recorded.
+	Run(result *record.Result) error
 	// Started is called when the agent starts: its series are new ones.
 	Started()
 }
@@ -179,14 +182,18 @@ func (a *Agent) run(at, until, end time.Time, named bool) error {
 	}
 	middle := end.Add(-time.Hour / 2)
 	if at.Before(middle) && until.After(middle) {
-		a.packets(at, middle)
+		if err := a.packets(at, middle); err != nil {
+			return err
+		}
 		a.life.publish(a, middle)
 		if err := a.watcher.Calendar(middle, a.life.sink); err != nil {
 			return err
 		}
 		at = middle
 	}
-	a.packets(at, until)
+	if err := a.packets(at, until); err != nil {
+		return err
+	}
 	if until.Before(end) {
 		return nil
 	}
@@ -207,7 +214,9 @@ func (a *Agent) runNamed(at, until time.Time) error {
 	const step = 5 * time.Second
 	for at.Before(until) {
 		next := earlier(at.Truncate(step).Add(step), until)
-		a.packets(at, next)
+		if err := a.packets(at, next); err != nil {
+			return err
+		}
 		if next.Truncate(namedWindow).Equal(next) {
 			for _, p := range a.paths {
 				p.replay.EndWindow()
@@ -225,15 +234,18 @@ func (a *Agent) runNamed(at, until time.Time) error {
 }
 
 // packets sends the packets and runs of all paths from at until before until.
-func (a *Agent) packets(at, until time.Time) {
+func (a *Agent) packets(at, until time.Time) error {
 	for _, p := range a.paths {
 		bounds := [2]sample.Bound{
 			{Error: a.scene.Bound(p.of.From.Name, at), Reason: sample.OK}, {Error: a.scene.Bound(p.of.To.Name, at), Reason: sample.OK},
 		}
 		a.life.clock.bound = bounds[0]
 		p.send(at, until, a.life.interval, bounds)
-		p.runs(at, until, a.calendar)
+		if err := p.runs(at, until, a.calendar, a.watcher); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // life is the agent between a start and a stop.
@@ -265,6 +277,7 @@ func (a *Agent) start(at time.Time) error {
 			return fmt.Errorf("simagent: path %s: %w", p.of.Name, err)
 		}
 		p.replay, p.tcp = replay, nil
+		p.state = &pathState{begun: at, state: l.sink.Series(metric.PathState, p.of.Name, "stamp"), reason: l.sink.Series(metric.PathStateReason, p.of.Name, "stamp")}
 		if p.of.Runs.PerDay > 0 {
 			tcp := a.profile.Scope(l.sink, p.of.Name, "tcp")
 			p.tcp = &tcpSeries{scope: tcp, values: loadtest.NewValues(a.profile.Scope(l.sink, p.of.Name, "tcp"))}
@@ -296,6 +309,7 @@ func (l *life) publish(a *Agent, at time.Time) {
 	for _, p := range a.paths {
 		p.replay.Pace(l.interval, window)
 		p.replay.Publish()
+		p.state.publish()
 	}
 	local := a.calendar.Local(at)
 	_, offset := local.Zone()
