@@ -35,6 +35,7 @@ var elsewhere = []Elsewhere{
 	{Begin: "go test -run '^$' -bench Footprint", File: "exporter/doc/sizing.md", Evidence: "Footprint"},
 	{Begin: "build/oneway-lab", Reason: "it measures for minutes; tests/loadtest runs the same link and test"},
 	{Begin: "vmalert", File: "deploy/victoriametrics/compare_test.go", Evidence: `"-dryRun"`},
+	{Begin: "thanos", Reason: "Thanos is built by hand: the page has what was compared"},
 	{Begin: "ptp4l", Reason: "it needs a network card with a clock"},
 	{Begin: "ppstest", Reason: "it needs a pulse"},
 	{Begin: "dmesg", File: "tests/packages/guest.sh", Evidence: "dmesg"},

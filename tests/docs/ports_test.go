@@ -45,9 +45,9 @@ func isShipped(path string) bool {
 }
 
 // otherPorts returns the ports in documents and examples that are no defaults of the program: NTP, chronyd, gpsd, InfluxDB 1 and 3,
-// node_exporter, Telegraf's plugin and its listener, an example, mail, Alertmanager, Prometheus, VictoriaMetrics, Grafana, and the largest port.
+// node_exporter, Telegraf's plugin and its listener, an example, mail, Alertmanager, Prometheus, VictoriaMetrics, Thanos, Grafana, and the largest port.
 func otherPorts() []string {
-	return []string{"123", "323", "2947", "8086", "8181", "9100", "8862", "8622", "587", "9093", "9090", "8428", "3000", "8186", "65535"}
+	return []string{"123", "323", "2947", "8086", "8181", "9100", "8862", "8622", "587", "9093", "9090", "8428", "10901", "10902", "10911", "10912", "19291", "3000", "8186", "65535"}
 }
 
 // A document, and each file that is shipped, has the default ports, and otherPorts, but no further one: after a change of a default

@@ -127,7 +127,7 @@ func (r *Replay) known() ledger.Known { return ledger.Known{Directions: [2]bool{
 // Facts are what decides the state of the path, as of a probe.
 func (r *Replay) Facts() pathstate.Facts {
 	f := pathstate.Facts{
-		Interval: r.opts.Interval, MaxLoss: r.opts.MaxLoss, Session: 1, Measured: r.window != nil, Decided: true, Replies: r.up(), Silence: pathstate.NoReply,
+		Interval: r.opts.Interval, MaxLoss: r.opts.MaxLoss, Session: 1, Measured: r.window != nil, Decided: true, Replies: r.replies(), Silence: pathstate.NoReply,
 		Answered: uint32(r.tallies.RoundTripsReceived), Unanswered: uint32(r.tallies.RoundTripsLost),
 	}
 	for _, dir := range sample.Directions() {
@@ -138,15 +138,15 @@ func (r *Replay) Facts() pathstate.Facts {
 	return f
 }
 
-// up reports whether replies arrive.
-func (r *Replay) up() bool { return r.silent < ledger.UpIntervals && r.tallies.RoundTripsReceived > 0 }
+// replies reports whether replies arrive.
+func (r *Replay) replies() bool { return r.silent < ledger.UpIntervals && r.tallies.RoundTripsReceived > 0 }
 
 // Publish updates the series: the counters of now, and the values of the last window that has ended.
 func (r *Replay) Publish() {
 	e := r.estimator
 	v := snapshot{
 		opts: r.opts, peer: r.peer, Tallies: r.tallies, clockState: e.clockState, stamps: copied(e.stamps), window: r.window,
-		up: r.up(), decided: true,
+		up: r.replies(), decided: true,
 	}
 	v.stampError, v.calibrated = e.ends.Local.Receive()
 	v.remote = remoteClock{known: true, synchronized: r.reply.Packet.Remote.Reason == sample.OK, bound: r.reply.Packet.Remote.Error}
