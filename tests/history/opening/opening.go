@@ -129,6 +129,11 @@ func (p Page) fill(expr string, from time.Time, step time.Duration) string {
 	values := map[string]string{
 		"__range": seconds(p.To.Sub(from)) + "s", "__range_s": seconds(p.To.Sub(from)), "__interval": seconds(step) + "s",
 		"__rate_interval": seconds(max(step+15*time.Second, time.Minute)) + "s", "rows": "100",
+		"__from": strconv.FormatInt(from.UnixMilli(), 10), "__to": strconv.FormatInt(p.To.UnixMilli(), 10),
+	}
+	values["per"] = "1h" // as the variable of Trends says
+	if p.To.Sub(p.From) > 60*24*time.Hour {
+		values["per"] = "1d"
 	}
 	maps.Copy(values, p.Variables)
 	names := slices.Collect(maps.Keys(values))
