@@ -14,9 +14,12 @@ import (
 )
 
 // written lists all families of an agent that have points. Those of the replies of on-demand probes, which have another prefix,
-// go to no output, nor do those whose labels the configuration chooses.
+// go to no output, nor do those of verdicts, which no agent has, and those whose labels the configuration chooses.
 func written() (all []*metric.Desc) {
 	for _, g := range families.All() {
+		if g.Title == metric.TitleVerdicts {
+			continue
+		}
 		for _, d := range g.Descs {
 			if strings.HasPrefix(d.Name, point.Prefix) && !d.More {
 				all = append(all, d)
