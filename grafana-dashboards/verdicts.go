@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
 
@@ -8,22 +10,25 @@ import (
 )
 
 // verdictTable shows the series that `oneway trends` or `oneway compare` writes with --metrics, selected by matchers; node_exporter exports them, so
-// that the agent is no label of their target. label is the first column.
-func verdictTable(t text, label column, outcome, difference, low, high, needed *metric.Desc, matchers string) *tablepanel.PanelBuilder {
+// that the agent is no label of their target. labels are the first columns.
+func verdictTable(t text, labels []column, outcome, difference, low, high, needed *metric.Desc, matchers string) *tablepanel.PanelBuilder {
+	labels = append(labels, column{title: "measure", label: "measure", own: props{prop("custom.width", 90)}})
+	names := make([]string, len(labels))
+	for i, l := range labels {
+		names[i] = l.label
+	}
 	of := func(d *metric.Desc) string {
-		return "max by (" + label.label + ", measure) (" + d.Name + "{" + matchers + "})"
+		return "max by (" + strings.Join(names, ", ") + ") (" + d.Name + "{" + matchers + "})"
 	}
 	verdicts := values(map[string]dashboard.ValueMappingResult{"0": word("equal", green, 0), "1": word("differs", orange, 1), "2": word("cannot tell", gray, 2)})
 	percent := props{prop("decimals", 1), prop("custom.width", 85)}
-	return columns(t,
-		label,
-		column{title: "measure", label: "measure", own: props{prop("custom.width", 90)}},
+	return columns(t, append(labels,
 		column{title: "verdict", query: of(outcome), own: props{prop("mappings", verdicts), cellColor("color-text"), prop("custom.width", 105)}},
 		column{title: "difference", query: of(difference), unit: "percentunit", own: percent},
 		column{title: "from", query: of(low), unit: "percentunit", own: percent},
 		column{title: "to", query: of(high), unit: "percentunit", own: percent},
 		column{title: "needs", query: of(needed), unit: "dtdurations", own: props{prop("decimals", 1), prop("custom.width", 150)}},
-	).Span(24).Height(8)
+	)...).Span(24).Height(8)
 }
 
 func trendVerdicts() *tablepanel.PanelBuilder {
@@ -31,8 +36,8 @@ func trendVerdicts() *tablepanel.PanelBuilder {
 		"Verdicts of oneway trends, $direction",
 		"What the history shows, by oneway trends --metrics: whether the hours of the day, weekends, the last week, busy hours and the level differ by more than chance and the error bounds explain, with an interval of 95 % that knows that neighboring hours and days are alike. Cannot tell: about how much more history is needed.",
 		"none", "No verdicts of this path. Run oneway trends --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
-	}, column{title: "about", label: metric.AboutL, own: props{prop("custom.width", 110)}}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
-		`agent=~"$agent|",path="$path",probe=~"$probe|",direction=~"$direction|"`)
+	}, []column{{title: "about", label: metric.AboutL, own: props{prop("custom.width", 110)}}, {title: "probe", label: metric.Probe, own: props{prop("custom.width", 90)}}}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
+		`agent=~"$agent",path="$path",direction="$direction"`)
 }
 
 func compareVerdicts() *tablepanel.PanelBuilder {
@@ -40,6 +45,6 @@ func compareVerdicts() *tablepanel.PanelBuilder {
 		"Verdict of oneway compare, $direction",
 		"Whether the conditions differ by more than chance and the error bounds explain, by oneway compare --metrics with these labels: the difference of the medians with an interval of 95 % that knows that neighboring hours and days are alike, corrected for all comparisons of the file. Cannot tell: about how much more history is needed.",
 		"none", "No verdict about A and B. Run oneway compare --by=LABEL --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
-	}, column{title: "conditions", label: "conditions", own: append(wrapped("auto"), prop("custom.minWidth", 150))}, metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded,
+	}, []column{{title: "conditions", label: "conditions", own: append(wrapped("auto"), prop("custom.minWidth", 150))}}, metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded,
 		`conditions=~"($direction: )?($label=$a against $label=$b|$label=$b against $label=$a)"`)
 }

@@ -4,17 +4,9 @@ package metric
 const (
 	agentL      = "agent"
 	measureL    = "measure"
-	AboutL      = "about"
 	conditionsL = "conditions"
-)
-
-// What the verdicts of `oneway trends` are about: values of AboutL.
-const (
-	AboutHours    = "hours"
-	AboutWeekend  = "weekend"
-	AboutLastWeek = "last_week"
-	AboutBusy     = "busy_hours"
-	AboutTrend    = "trend"
+	// AboutL is what a verdict of oneway trends is about.
+	AboutL = "about"
 )
 
 var (
@@ -22,11 +14,11 @@ var (
 	perComparison = []string{conditionsL, measureL}
 
 	abouts = Values{AboutL: {
-		AboutHours + ": the hours of the day: the largest difference between two of them",
-		AboutWeekend + ": weekdays against weekends and holidays",
-		AboutLastWeek + ": the last 7 days against the 7 days before",
-		AboutBusy + ": the busy hours of weekdays (--busy-hours) against their other hours",
-		AboutTrend + ": the change from the first day to the last one",
+		"hours: the hours of the day: the largest difference between two of them",
+		"weekend: weekdays against weekends and holidays",
+		"last_week: the last 7 days against the 7 days before",
+		"busy_hours: the busy hours of weekdays (--busy-hours) against their other hours",
+		"trend: the change from the first day to the last one",
 	}}
 )
 

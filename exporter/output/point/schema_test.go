@@ -14,7 +14,7 @@ import (
 )
 
 // written lists all families of an agent that have points. Those of the replies of on-demand probes, which have another prefix,
-// go to no output, nor do those of verdicts, which no agent has, and those whose labels the configuration chooses.
+// go to no output, nor do verdicts, which no agent has, and families whose labels the configuration chooses.
 func written() (all []*metric.Desc) {
 	for _, g := range families.All() {
 		if g.Title == metric.TitleVerdicts {

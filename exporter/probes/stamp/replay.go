@@ -139,7 +139,9 @@ func (r *Replay) Facts() pathstate.Facts {
 }
 
 // replies reports whether replies arrive.
-func (r *Replay) replies() bool { return r.silent < ledger.UpIntervals && r.tallies.RoundTripsReceived > 0 }
+func (r *Replay) replies() bool {
+	return r.silent < ledger.UpIntervals && r.tallies.RoundTripsReceived > 0
+}
 
 // Publish updates the series: the counters of now, and the values of the last window that has ended.
 func (r *Replay) Publish() {

@@ -103,7 +103,7 @@ func (e *exposition) history(h *History) error {
 		return e.add(v, difference, agent, h.Labels[metric.Path], h.Labels[metric.Probe], h.Labels[metric.Direction], h.Measure, about)
 	}
 	if h.HoursOfDay != nil {
-		if err := add(metric.AboutHours, h.HoursOfDay.Verdict, &h.HoursOfDay.Largest); err != nil {
+		if err := add("hours", h.HoursOfDay.Verdict, &h.HoursOfDay.Largest); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (e *exposition) history(h *History) error {
 		}
 	}
 	if h.Trend != nil {
-		return add(metric.AboutTrend, h.Trend.Verdict, &h.Trend.Total)
+		return add("trend", h.Trend.Verdict, &h.Trend.Total)
 	}
 	return nil
 }

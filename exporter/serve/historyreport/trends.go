@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/core/localday"
-	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/estimate/history"
 	"oneway.example/exporter/estimate/orderstat"
@@ -50,8 +49,8 @@ func (o *Options) splits() []split {
 		return 2
 	}
 	return []split{
-		{metric.AboutWeekend, "weekdays against weekends and holidays", func(s history.Sample) int { return either(s.Kind == localday.Weekday) }},
-		{metric.AboutLastWeek, "last 7 days against the 7 days before", func(s history.Sample) int {
+		{"weekend", "weekdays against weekends and holidays", func(s history.Sample) int { return either(s.Kind == localday.Weekday) }},
+		{"last_week", "last 7 days against the 7 days before", func(s history.Sample) int {
 			switch {
 			case s.Day >= day-7 && s.Day < day:
 				return 1
@@ -60,7 +59,7 @@ func (o *Options) splits() []split {
 			}
 			return 0
 		}},
-		{metric.AboutBusy, fmt.Sprintf("busy hours (%d..%d h) of weekdays against their other hours", o.Busy[0], o.Busy[1]), func(s history.Sample) int {
+		{"busy_hours", fmt.Sprintf("busy hours (%d..%d h) of weekdays against their other hours", o.Busy[0], o.Busy[1]), func(s history.Sample) int {
 			if s.Kind != localday.Weekday {
 				return 0
 			}
