@@ -141,6 +141,9 @@ func compare(t *testing.T, families []*dto.MetricFamily, points []telegraf.Metri
 	t.Helper()
 	have := map[string]any{}
 	for _, p := range points {
+		if strings.HasPrefix(p.Name(), "oneway_hour") { // which no scrape has: now and then there is a row of the hour so far
+			continue
+		}
 		if p.Name() == "oneway_scrape" {
 			if p.Fields()["up"] != 1.0 {
 				t.Errorf("%v", p)

@@ -26,6 +26,7 @@ const (
 	noHolidays    = "only with a list of holidays configured (calendar: holidays_file)"
 	noImpairments = "only with voice_impairments configured"
 	NoLoadTest    = "only with such a load test configured, and after its first run"
+	noVerdicts    = "only with a file of oneway trends --metrics or oneway compare --metrics"
 	noSuchType    = "only with a probe, watcher or output of its type configured"
 )
 
@@ -60,6 +61,16 @@ func quiet(query string) string {
 		metric.VoiceDelayImpairment.Name:     noImpairments,
 		metric.VoiceEquipmentImpairment.Name: noImpairments,
 		metric.LossBurstRatio.Name:           noLoss,
+		metric.TrendOutcome.Name:             noVerdicts,
+		metric.TrendDifference.Name:          noVerdicts,
+		metric.TrendDifferenceLow.Name:       noVerdicts,
+		metric.TrendDifferenceHigh.Name:      noVerdicts,
+		metric.TrendNeeded.Name:              noVerdicts,
+		metric.CompareOutcome.Name:           noVerdicts,
+		metric.CompareDifference.Name:        noVerdicts,
+		metric.CompareDifferenceLow.Name:     noVerdicts,
+		metric.CompareDifferenceHigh.Name:    noVerdicts,
+		metric.CompareNeeded.Name:            noVerdicts,
 		metric.PathMaintenance.Name:          noWork,
 		metric.AgentMaintenance.Name:         noWork,
 		rules.MaintenanceNow.Name:            noWork,
