@@ -56,7 +56,9 @@ func byTime(least string, p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
 
 func longDelay(name, matcher string) *timeseries.PanelBuilder {
 	all, main := overTime(matcher), colorOf(name)
+	least := all.minimum(rules.LongDelayMin.Name, metric.Direction)
 	p50 := all.quantile("0.5", metric.Delay, metric.Direction)
+	p50 = "(" + p50 + ") > on (" + metric.Direction + ") " + least + " or " + least + " or " + p50 // a bucket begins below the least delay
 	bound := all.largest(rules.LongBound.Name, metric.Direction)
 	// One query has the median and its band, so that a server adds the histograms once for them.
 	band := "(" + p50 + ") + on (" + metric.Direction + ") group_right () (" + edgeOf(bound, "p50 + bound") + " or " + edgeOf("-1 * "+bound, "p50 − bound") + " or " + edgeOf("0 * "+bound, "p50") + ")"
@@ -67,7 +69,7 @@ func longDelay(name, matcher string) *timeseries.PanelBuilder {
 	},
 		ranged(all.quantile("0.95", metric.Delay, metric.Direction), "p95"),
 		ranged(band, "{{edge}}"),
-		ranged(all.minimum(rules.LongDelayMin.Name, metric.Direction), "min"),
+		ranged(least, "min"),
 	)).Height(9).
 		OverrideByName("p95", props{color("light-" + main), dashed()}).
 		OverrideByName("p50", props{color(main), prop("custom.lineWidth", 2)}).

@@ -48,7 +48,8 @@ func costs(name, matcher string) *timeseries.PanelBuilder {
 		return "(95 - " + codec + ") * " + lost + " / (" + lost + " / " + burst + " + " + ofCodec(func(c voice.Codec) float64 { return c.Bpl }) + ")"
 	}
 	// With long bursts the formula is above what is left to lose: R is 0 then.
-	onPath := "clamp_max(" + loss(burst) + ", " + plain(clearest()) + " - " + codec + ")"
+	left := plain(clearest()) + " - " + codec
+	onPath := "(" + loss(burst) + " < " + left + " or 0 * (" + loss(burst) + ") + " + left + ")" // VictoriaMetrics has clamp_max with constants only
 	delayed := here(metric.VoiceDelayImpairment)
 	p := lines(text{
 		"What costs R " + name,
