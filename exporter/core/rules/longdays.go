@@ -18,15 +18,8 @@ var WholeDay = Rule{
 	Name: "oneway:calendar:whole_day",
 	Doc: `The number of the last local day that is over, from 6:10 of the next day on; 0 is 1970-01-01. In every zone with daylight saving time
 6:10 to 7:10 is on one side of 0:00 UTC through the year, so that each day of UTC has the record of one local day. An agent that is off has
-its last offset from UTC for a day.`,
-	Expr: promql(`
-floor((
-  (
-    max by ($agent) ($now)
-    or
-    max by ($agent) (last_over_time($offset[1d]))
-  ) + time() - 22200
-) / 86400) - 1`, names{"agent": agentLabels, "now": latest(metric.UTCOffset.Name), "offset": metric.UTCOffset.Name}),
+its last offset from UTC until that time of the next day, and one that moved the zone in which the day ends later.`,
+	Expr: promql(`floor((min by ($agent) (last_over_time($offset[33h])) + time() - 22200) / 86400) - 1`, names{"agent": agentLabels, "offset": metric.UTCOffset.Name}),
 }
 
 // DayOver has the agents with a day to record.
