@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,9 +78,9 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 	f.live = newReading(os.Stderr)
 	all, err := f.compare(ctx, now)
 	f.live.end()
-	err = f.expose(err, func() ([]byte, error) { return historyreport.CompareMetrics(f.measured, all) })
+	unwritten := f.expose(err, func() ([]byte, error) { return historyreport.CompareMetrics(f.measured, all) })
 	if f.json.wanted() && f.location != nil {
-		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, err), ReadFrom: f.readFrom(), Comparisons: all}
+		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, cmp.Or(err, unwritten)), ReadFrom: f.readFrom(), Comparisons: all}
 		addGiven(d.Settings, map[string]string{"a": f.a, "b": f.b, "by": f.by, "labels": f.labels, "direction": f.direction})
 		if f.periods() { // in place of one time for both
 			delete(d.Settings, "from")
@@ -91,7 +92,7 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 		if all == nil {
 			d.Comparisons = []historyreport.Comparison{}
 		}
-		return f.json.printed(out, d, err)
+		return f.json.printed(out, d, cmp.Or(err, unwritten))
 	}
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 			return err
 		}
 	}
-	return f.printFrom(out)
+	return cmp.Or(f.printFrom(out), unwritten)
 }
 
 // compare reads the histories and compares them.

@@ -98,8 +98,9 @@ func TestVerdictsAreWrittenAsSeries(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 	c.metrics = filepath.Join(name, "x")
-	if err := c.run(t.Context(), io.Discard, time.Now()); err == nil || !strings.Contains(err.Error(), "--metrics: ") {
-		t.Errorf("a file that cannot be written: %v", err)
+	var out bytes.Buffer
+	if err := c.run(t.Context(), &out, time.Now()); err == nil || !strings.Contains(err.Error(), "--metrics: ") || !strings.Contains(out.String(), "umts") {
+		t.Errorf("a file that cannot be written: %v, printed %q", err, &out)
 	}
 }
 
@@ -116,6 +117,7 @@ func TestTrendsNameTheZones(t *testing.T) {
 	}{
 		{historyFlags{measure: "delay"}, true},
 		{historyFlags{measure: "delay", influx: "http://127.0.0.1:8086"}, false},
+		{historyFlags{measure: "delay", influx: "http://127.0.0.1:8086", place: "the rows of hours (oneway_hour)"}, true},
 		{historyFlags{measure: "throughput", influx: "http://127.0.0.1:8086"}, true},
 		{historyFlags{measure: "throughput", csv: "runs.csv"}, false},
 	} {

@@ -229,7 +229,7 @@ func (f *historyFlags) zoneName() string {
 
 // zones says which local time the hours of the day have: recorded hours, and runs in InfluxDB, have the one of their agent.
 func (f *historyFlags) zones() string {
-	if f.csv == "" && (f.influx == "" || f.measured.OfRuns()) {
+	if f.csv == "" && (f.influx == "" || f.measured.OfRuns() || strings.HasPrefix(f.place, "the rows of hours")) {
 		return "times in " + f.zoneName() + "; hours, kinds of days and months in the local time of each agent"
 	}
 	return "times and hours in " + f.zoneName()

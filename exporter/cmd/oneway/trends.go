@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -71,14 +72,14 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 	f.live = newReading(os.Stderr)
 	all, names, err := f.analyze(ctx, now)
 	f.live.end()
-	err = f.expose(err, func() ([]byte, error) { return historyreport.TrendsMetrics(all) })
+	unwritten := f.expose(err, func() ([]byte, error) { return historyreport.TrendsMetrics(all) })
 	if f.json.wanted() && f.location != nil {
-		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: historyOutcome(ctx, err), ReadFrom: f.readFrom(), Histories: all}
+		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: historyOutcome(ctx, cmp.Or(err, unwritten)), ReadFrom: f.readFrom(), Histories: all}
 		addGiven(d.Settings, map[string]string{"busy_hours": f.busy, "path": f.path, "direction": f.direction, "labels": f.labels})
 		if all == nil {
 			d.Histories = []historyreport.History{}
 		}
-		return f.json.printed(out, d, err)
+		return f.json.printed(out, d, cmp.Or(err, unwritten))
 	}
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 		return err
 	}
 	_, err = fmt.Fprintf(out, "Intervals of 95 %%; seed %d; %s. ?: the samples give no limit.\n", f.seed, f.zones())
-	return err
+	return cmp.Or(err, unwritten)
 }
 
 // printWrapped prints a line that is broken at the width, and indented if it belongs to the line before.

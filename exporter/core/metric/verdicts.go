@@ -10,7 +10,7 @@ const (
 )
 
 var (
-	perHistory    = []string{agentL, Path, Probe, Direction, measureL, AboutL}
+	perHistory    = []string{agentL, Path, Probe, Direction, CodecL, ModelL, BufferL, measureL, AboutL}
 	perComparison = []string{conditionsL, measureL}
 
 	abouts = Values{AboutL: {
@@ -32,8 +32,8 @@ var (
 	})
 	TrendDifference = Family(Desc{
 		Name: "oneway_trend_difference_ratio", Kind: Gauge, Labels: perHistory, Source: "trends.md", Values: abouts,
-		Help:   "Difference that the verdict is about, over the median; of loss, in packets lost over all. Only in files of oneway trends --metrics.",
-		Absent: "In /metrics, and with its verdict.",
+		Help:   "Difference that the verdict is about, the first part less the second, over the median (of weekend, last_week and busy_hours: of the second part); of loss, in packets lost over all. Only in files of oneway trends --metrics.",
+		Absent: "In /metrics, with its verdict, and where that median is 0.",
 	})
 	TrendDifferenceLow = Family(Desc{
 		Name: "oneway_trend_difference_low_ratio", Kind: Gauge, Labels: perHistory, Source: "trends.md", Values: abouts,

@@ -128,6 +128,7 @@ func (r influxRow) add(q Query, all collect) {
 	labels := maps.Clone(r.Tags)
 	delete(labels, runHour)
 	delete(labels, kindLabel)
+	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" }) // a shard without the tag has no such key
 	s := all.series(labels)
 	f, share := q.Measure.points, q.Measure.Share()
 	for _, v := range r.Values {

@@ -205,6 +205,7 @@ func (h influxHours) addRow(r *influxRow, q *Query, columns int, months influxHo
 	for _, own := range []string{runHour, kindLabel, zoneLabel} {
 		delete(labels, own)
 	}
+	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" }) // a shard without the tag has no such key
 	name := fmt.Sprint(labels)
 	for _, v := range r.Values {
 		if len(v) == 0 || v[0] == nil {

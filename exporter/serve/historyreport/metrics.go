@@ -3,6 +3,7 @@ package historyreport
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -31,11 +32,11 @@ func newExposition(f families) *exposition {
 	return &exposition{families: f, byName: map[string]*dto.MetricFamily{}, seen: map[string]bool{}}
 }
 
-// add adds a result with the values of the labels of its families.
-func (e *exposition) add(v Verdict, difference *Interval, labels ...string) error {
+// add adds a result with the values of the labels of its families, unless there is one with them.
+func (e *exposition) add(v Verdict, difference *Interval, labels ...string) {
 	key := strings.Join(labels, "\x00")
 	if e.seen[key] {
-		return fmt.Errorf("historyreport: two results have the labels %q; select one of them, such as with --path", labels)
+		return
 	}
 	e.seen[key] = true
 	e.set(e.outcome, outcomes[history.Outcome(v.Outcome)], labels)
@@ -43,7 +44,7 @@ func (e *exposition) add(v Verdict, difference *Interval, labels ...string) erro
 		e.set(e.needed, float64(v.MoreDays)*86400, labels)
 	}
 	if difference == nil {
-		return nil
+		return
 	}
 	e.set(e.difference, difference.Value, labels)
 	if difference.Low != nil {
@@ -52,7 +53,6 @@ func (e *exposition) add(v Verdict, difference *Interval, labels ...string) erro
 	if difference.High != nil {
 		e.set(e.high, *difference.High, labels)
 	}
-	return nil
 }
 
 func (e *exposition) set(d *metric.Desc, value float64, labels []string) {
@@ -83,39 +83,36 @@ func (e *exposition) text() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// TrendsMetrics are the verdicts about histories in the text format of Prometheus, for the textfile collector of node_exporter.
+// TrendsMetrics are the verdicts about histories in the text format of Prometheus, for the textfile collector of node_exporter. A path whose other
+// labels changed has two histories: the later one counts.
 func TrendsMetrics(all []History) ([]byte, error) {
 	e := newExposition(families{metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded})
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b History) int { return b.Last.Compare(a.Last) })
 	for i := range all {
-		if err := e.history(&all[i]); err != nil {
-			return nil, err
-		}
+		e.history(&all[i])
 	}
 	return e.text()
 }
 
-func (e *exposition) history(h *History) error {
+func (e *exposition) history(h *History) {
 	agent := h.Labels["instance"]
 	if agent == "" {
 		agent = h.Labels["host"] // of InfluxDB
 	}
-	add := func(about string, v Verdict, difference *Interval) error {
-		return e.add(v, difference, agent, h.Labels[metric.Path], h.Labels[metric.Probe], h.Labels[metric.Direction], h.Measure, about)
+	add := func(about string, v Verdict, difference *Interval) {
+		e.add(v, difference, agent, h.Labels[metric.Path], h.Labels[metric.Probe], h.Labels[metric.Direction],
+			h.Labels[metric.CodecL], h.Labels[metric.ModelL], h.Labels[metric.BufferL], h.Measure, about)
 	}
 	if h.HoursOfDay != nil {
-		if err := add("hours", h.HoursOfDay.Verdict, &h.HoursOfDay.Largest); err != nil {
-			return err
-		}
+		add("hours", h.HoursOfDay.Verdict, &h.HoursOfDay.Largest)
 	}
 	for i := range h.Comparisons {
-		if err := add(h.Comparisons[i].about, h.Comparisons[i].Verdict, h.Comparisons[i].shown()); err != nil {
-			return err
-		}
+		add(h.Comparisons[i].about, h.Comparisons[i].Verdict, h.Comparisons[i].shown())
 	}
 	if h.Trend != nil {
-		return add("trend", h.Trend.Verdict, &h.Trend.Total)
+		add("trend", h.Trend.Verdict, &h.Trend.Total)
 	}
-	return nil
 }
 
 // shown is the difference that the verdict is about, with the limits that it needs.
@@ -135,9 +132,7 @@ func (c *Comparison) shown() *Interval {
 func CompareMetrics(m Measure, all []Comparison) ([]byte, error) {
 	e := newExposition(families{metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded})
 	for i := range all {
-		if err := e.add(all[i].Verdict, all[i].shown(), all[i].Name, m.Name); err != nil {
-			return nil, err
-		}
+		e.add(all[i].Verdict, all[i].shown(), all[i].Name, m.Name)
 	}
 	return e.text()
 }

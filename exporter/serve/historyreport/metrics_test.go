@@ -45,8 +45,14 @@ func TestTrendsAreExposed(t *testing.T) {
 			t.Errorf("%s in\n%s", not, text)
 		}
 	}
-	if _, err := TrendsMetrics([]History{h, h}); err == nil || !strings.Contains(err.Error(), "two results have the labels") {
-		t.Errorf("two histories with the same labels: %v", err)
+	// Two codecs are two series; of two histories with the same labels the later one counts.
+	other, later := h, h
+	other.Labels = map[string]string{"instance": "seoul:9861", "path": "berlin", "direction": "forward", "codec": "G.729"}
+	later.Last, later.HoursOfDay = time.Unix(1, 0), &HoursOfDay{Verdict: Verdict{Outcome: "equal"}}
+	text, err = TrendsMetrics([]History{h, other, later})
+	lint(t, text)
+	if n := strings.Count(string(text), `about="hours"}`); err != nil || !strings.Contains(string(text), "oneway_trend_outcome"+labels+`hours"} 0`) || n != 5 {
+		t.Errorf("%v, %d series of hours in\n%s", err, n, text)
 	}
 }
 
