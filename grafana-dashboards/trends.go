@@ -15,7 +15,7 @@ const (
 )
 
 // noHours is the text of a panel without long-term series.
-const noHours = "No recorded hours so far: an hour is recorded when it has ended, a day, for ranges of more than 60 days, on the morning after (deploy/prometheus/rules)"
+const noHours = "No recorded hours so far: an hour is recorded when it has ended, a day, for ranges of more than 60 days, on the morning after (deploy/prometheus/rules). Ranges of up to 60 days show hours from before the rule of days was loaded"
 
 // trendsBoard shows months and years of one path.
 func trendsBoard() *boardBuilder {

@@ -36,7 +36,7 @@ func odds(step string) (share, rank string) {
 // weekdayCDF compares kinds of days.
 func weekdayCDF() *trend.PanelBuilder {
 	all := overAll(chosen)
-	all.per, all.atEnd = true, true
+	all.per, all.atEnd, all.offset = true, true, "-"+per
 	curves := func(histogram string) string {
 		begin := "10 ^ floor(log10(histogram_quantile(0, " + histogram + ") > 0))" // a logarithmic axis has round numbers only if it begins with one
 		return quantilesAt(oddsSteps, odds, dayType, histogram) + " or count_values by (" + dayType + `) ("le", ` + begin + ") * 0"
@@ -56,7 +56,7 @@ func weekdayCDF() *trend.PanelBuilder {
 // longCCDF shows the tail, as far as it is known: a share below 1/n is unknown, not zero.
 func longCCDF() *trend.PanelBuilder {
 	all := overAll()
-	all.per, all.atEnd = true, true
+	all.per, all.atEnd, all.offset = true, true, "-"+per
 	native := all.counts(metric.Delay, metric.Direction)
 	number := "histogram_count(" + native + ")"
 	// 19 shares from 1 to 1e-6, three to a decade.

@@ -20,7 +20,7 @@ func monthsRow(b *boardBuilder) {
 // monthsTable has the calendar months of the agent, from the series of days. Each value has its column as the label cell.
 func monthsTable() *tablepanel.PanelBuilder {
 	const month, cell = "month", "cell"
-	all := past{base: thisPath, within: dashboardRange, days: true}
+	all := past{base: thisPath, within: dashboardRange, days: true, offset: "-1d"} // a day is recorded on the next one
 	named := func(expr, column string) string {
 		return "label_replace(" + expr + `, "` + cell + `", "` + column + `", "", "")`
 	}

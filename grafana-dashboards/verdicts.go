@@ -36,14 +36,14 @@ func trendVerdicts() *tablepanel.PanelBuilder {
 		"Verdicts of oneway trends, $direction",
 		"What the history shows, by oneway trends --metrics: whether the hours of the day, weekends, the last week, busy hours and the level differ by more than chance and the error bounds explain, with an interval of 95 % that knows that neighboring hours and days are alike. Cannot tell: about how much more history is needed.",
 		"none", "No verdicts of this path. Run oneway trends --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
-	}, []column{{title: "about", label: metric.AboutL, own: props{prop("custom.width", 110)}}, {title: "probe", label: metric.Probe, own: props{prop("custom.width", 90)}}}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
+	}, []column{{title: "about", label: metric.AboutL, own: props{prop("custom.width", 110)}}, {title: "probe", label: metric.Probe, own: props{prop("custom.width", 90)}}, {title: "codec", label: metric.CodecL, own: props{prop("custom.width", 100)}}}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
 		`agent=~"$agent",path="$path",direction="$direction"`)
 }
 
 func compareVerdicts() *tablepanel.PanelBuilder {
 	return verdictTable(text{
 		"Verdict of oneway compare, $direction",
-		"Whether the conditions differ by more than chance and the error bounds explain, by oneway compare --metrics with these labels: the difference of the medians with an interval of 95 % that knows that neighboring hours and days are alike, corrected for all comparisons of the file. Cannot tell: about how much more history is needed.",
+		"Whether the conditions differ by more than chance and the error bounds explain, by oneway compare --metrics with these labels: the difference of the medians, the first condition less the second, over the second, with an interval of 95 % that knows that neighboring hours and days are alike, corrected for all comparisons of the file. Cannot tell: about how much more history is needed.",
 		"none", "No verdict about A and B. Run oneway compare --by=LABEL --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
 	}, []column{{title: "conditions", label: "conditions", own: append(wrapped("auto"), prop("custom.minWidth", 150))}}, metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded,
 		`conditions=~"($direction: )?($label=$a against $label=$b|$label=$b against $label=$a)"`)

@@ -219,7 +219,7 @@ func monthColumns(t *testing.T) string {
 func (s *stores) dashboard(p pair) (f figures) {
 	expr := strings.NewReplacer(
 		`=~"$job"`, `=~".+"`, `=~"$instance"`, `="`+p.path.From.Name+`:9861"`, `=~"$agent"`, `="`+p.path.From.Name+`:9861"`, "$path", p.path.Name, "$probe", "stamp",
-		"$direction", "forward", "$codec", ".*", "$__range", strconv.Itoa(int(s.scene.End.Sub(s.scene.Begin).Hours())+2)+"h",
+		"$direction", "forward", "$codec", ".*", "$__range", strconv.Itoa(int(s.scene.End.Sub(s.scene.Begin).Hours())+26)+"h", // a zone further west has hours of the day before
 	).Replace(s.columns)
 	all, err := s.prom.At(context.Background(), expr, s.scene.End.Add(75*time.Minute)) // the last hours of zones with half-hours end later
 	if err != nil {
