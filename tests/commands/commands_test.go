@@ -277,7 +277,7 @@ func (h *host) agent(withRun bool) {
 		"STORE-URL", "http://127.0.0.1:9862", "HOST", "127.0.0.1", `"PATH"`, `"loopback"`, "path=PATH", "path=loopback", "FILE", "/etc/oneway/client.token --pin "+h.pin,
 		"RATE", "1Mbit", "/runs/ID", "/runs/"+run, "sha256:7a2b...", h.pin, "oneway probe --json", "oneway probe --count=10 --interval=20ms --json",
 		"mtr -u -w -c 100", "mtr -u -w -c 1 -G 1", "--token-file token --pin", "--duration 1s --token-file token --pin", "--duration 10s", "--duration 2s", "oneway test tcp-sweep", "oneway test tcp-sweep --send-buffer-bytes=64KiB --cell-duration=4s --repetitions=1", "LINK", "loopback", "--path=berlin", "--path=loopback", "server.example.net", "127.0.0.1",
-		"--from=2026-10-01", "--from="+time.Now().AddDate(0, 0, -1).Format(time.DateOnly), "--to=2026-11-01", "--to="+time.Now().AddDate(0, 0, 1).Format(time.DateOnly),
+		"--from=2026-10-01", "--from="+time.Now().AddDate(0, 0, -1).Format(time.DateOnly), "--to=2026-11-01", "--to="+time.Now().AddDate(0, 0, 2).Format(time.DateOnly),
 	)
 }
 
