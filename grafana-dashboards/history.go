@@ -135,13 +135,7 @@ func agentVariable(from string) *dashboard.QueryVariableBuilder {
 	return labelValues("instance", "", from+"{"+thisAgent+`,path="$path"}`).Name("agent").IncludeAll(true).Multi(true).Current(all()).Hide(dashboard.VariableHideHideVariable)
 }
 
-// byDate adds the hours of the dashboard's range by a label that the local date gives: of is rules.LongWeekday or rules.LongMonth, whose value
-// becomes the label. by is a further label, or empty.
-func byDate(of rules.Rule, label, by, name string, matchers ...string) string {
-	return hoursByDate(of, label, by, "sum_over_time("+recFrom(thisPath, name, matchers...)+"[1h])")
-}
-
-// hoursByDate is byDate of an expression of each hour.
-func hoursByDate(of rules.Rule, label, by, hour string) string {
-	return rules.HoursByDate(label, by, hour, recFrom(agentsOfPath, of.Name)+"[1h]", "$__range")
+// byWeekday adds the hours of the dashboard's range by the day of the week and the hour of the day, in local time.
+func byWeekday(name string, matchers ...string) string {
+	return rules.HoursByDate("weekday", "hour", "sum_over_time("+recFrom(thisPath, name, matchers...)+"[1h])", recFrom(agentsOfPath, rules.LongWeekday.Name)+"[1h]", "$__range")
 }

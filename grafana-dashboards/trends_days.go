@@ -65,7 +65,7 @@ func weekTable() *tablepanel.PanelBuilder {
 		"95th percentile of the delays in each hour of each day of the week, from the sum of the histograms of these hours in the time range (native histograms only); the color is from the least to the largest cell.",
 		"s", noHours + ". Native histograms are needed",
 	}).Span(12).Height(25).MinWidth(76).
-		Targets(targets(one(table("histogram_quantile(0.95, "+byDate(rules.LongWeekday, "weekday", "hour", rules.LongIncrease(metric.Delay), chosen)+")")))).
+		Targets(targets(one(table("histogram_quantile(0.95, "+byWeekday(rules.LongIncrease(metric.Delay), chosen)+")")))).
 		OverrideByFieldType("number", props{
 			prop("custom.cellOptions", map[string]any{"type": "color-background", "mode": "basic"}),
 			prop("color", map[string]any{"mode": "continuous-BlYlRd"}), prop("decimals", 1),
