@@ -36,7 +36,7 @@ func trendVerdicts() *tablepanel.PanelBuilder {
 		"Verdicts of oneway trends, $direction",
 		"What the history shows, by oneway trends --metrics: whether the hours of the day, weekends, the last week, busy hours and the level differ by more than chance and the error bounds explain, with an interval of 95 % that knows that neighboring hours and days are alike. Cannot tell: about how much more history is needed.",
 		"none", "No verdicts of this path. Run oneway trends --metrics=FILE.prom each day, for the textfile collector of node_exporter: see exporter/doc/trends.md",
-	}, []column{{title: "about", label: metric.AboutL, own: props{prop("custom.width", 110)}}, {title: "probe", label: metric.Probe, own: props{prop("custom.width", 90)}}, {title: "codec", label: metric.CodecL, own: props{prop("custom.width", 100)}}}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
+	}, []column{{title: "about", label: metric.AboutL, own: props{prop("custom.width", 110)}}, {title: "probe", label: metric.Probe, own: props{prop("custom.width", 90)}}, {title: "codec", label: metric.CodecL, own: props{prop("custom.width", 100)}}, {title: "agent", label: "agent", own: props{prop("custom.width", 130)}}}, metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded,
 		`agent=~"$agent",path="$path",direction="$direction"`)
 }
 
