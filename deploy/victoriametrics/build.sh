@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds victoria-metrics and vmalert of one version from their Go module into build/victoriametrics-VERSION, where the
+# Builds victoria-metrics and vmalert of the version in go.mod into build/victoriametrics-VERSION, where the
 # tests of this directory look for them. It takes about a minute.
 # usage: deploy/victoriametrics/build.sh
 set -euo pipefail
 
-version=1.151.0
 cd "$(dirname "$0")/../.."
+version=$(sed -n 's|.*VictoriaMetrics/VictoriaMetrics v||p' deploy/victoriametrics/go.mod)
 out=$PWD/build/victoriametrics-$version
 if [[ ! -x $out/victoria-metrics || ! -x $out/vmalert ]]; then
   work=$(mktemp -d)

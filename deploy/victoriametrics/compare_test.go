@@ -300,12 +300,12 @@ func recordGroup(t *testing.T, r *reference, g rules.Group) {
 // store is a VictoriaMetrics.
 type store struct{ address string }
 
-func start(t *testing.T, programs string) store {
+func start(t *testing.T, programs string, flags ...string) store {
 	t.Helper()
 	address := freeport.Address(t)
 	var output await.Text
-	cmd := exec.Command(filepath.Join(programs, "victoria-metrics"), "-storageDataPath="+t.TempDir(), "-httpListenAddr="+address,
-		"-retentionPeriod=100y", "-loggerLevel=WARN")
+	flags = append(flags, "-storageDataPath="+t.TempDir(), "-httpListenAddr="+address, "-retentionPeriod=100y", "-loggerLevel=WARN")
+	cmd := exec.Command(filepath.Join(programs, "victoria-metrics"), flags...)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,11 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"oneway.example/exporter/core/rules"
 )
 
 func TestCommittedFilesAreCurrent(t *testing.T) {
@@ -49,4 +52,48 @@ func TestFilesCallNoFunctionOfNativeHistograms(t *testing.T) {
 	if panels < 2 {
 		t.Errorf("%d panels are texts, want at least 2: residence time, hours of the week", panels)
 	}
+}
+
+// TestStagesReadFormerStages: no rule of a divided group reads what a rule of its own stage, or of a later one, has recorded, unless it is of the evaluations before.
+func TestStagesReadFormerStages(t *testing.T) {
+	divided := 0
+	for _, f := range rules.Files() {
+		for _, g := range f.Groups {
+			all, err := stages(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) > 1 {
+				divided++
+			}
+			for i, stage := range all {
+				for _, one := range stage.Rules {
+					reads, err := readings(one.Expr)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range reads {
+						if r.name != one.Name && len(all) > 1 && r.now && records(all, r.name) {
+							t.Errorf("%s: rule %s reads %s of now, which a stage records", stage.Name, one.Name, r.name)
+						}
+					}
+				}
+				if i > 0 && stage.Offset <= all[i-1].Offset {
+					t.Errorf("%s: offset %v, want more than %v of %s", stage.Name, stage.Offset, all[i-1].Offset, all[i-1].Name)
+				}
+				if stage.Offset >= stage.Interval {
+					t.Errorf("%s: offset %v, want less than the interval %v", stage.Name, stage.Offset, stage.Interval)
+				}
+			}
+		}
+	}
+	if divided < 4 {
+		t.Errorf("%d groups are divided, want 5 minutes, days, trends and load tests", divided)
+	}
+}
+
+func records(groups []rules.Group, name string) bool {
+	return slices.ContainsFunc(groups, func(g rules.Group) bool {
+		return slices.ContainsFunc(g.Rules, func(r rules.Rule) bool { return r.Name == name })
+	})
 }

@@ -70,6 +70,15 @@ func generate() (map[string][]byte, error) {
 		if err := rewriteRules(r, &f); err != nil {
 			return nil, err
 		}
+		groups := f.Groups
+		f.Groups = nil
+		for _, g := range groups {
+			divided, err := stages(g)
+			if err != nil {
+				return nil, err
+			}
+			f.Groups = append(f.Groups, divided...)
+		}
 		all[filepath.Join(rulesDirectory, f.Name)] = []byte(ruletext.YAML(f))
 	}
 	boards, err := filepath.Glob(filepath.Join(dashboardsOfGrafana, "*.json"))

@@ -30,7 +30,7 @@ was off it is recorded later, until 6:10 of the day after the next.`,
 	Expr: promql(`
 label_replace(count_values by ($agent) ("month", 100 * year($new) + month($new)), "month", "$1-$2", "month", "(....)(..)") ^ 0
 * on ($agent) group_left () day_of_week($new)`, names{
-		"agent": agentLabels, "new": "86400 * (" + WholeDay.Name + " > max_over_time(" + WholeDay.Name + "[1w] offset 1m))",
+		"agent": agentLabels, "new": "86400 * (" + WholeDay.Name + " > max_over_time(" + WholeDay.Name + "[1w] offset 10m))",
 	}),
 }
 
@@ -49,7 +49,7 @@ func ofDay(hourly string) Rule {
 $operation without (hour) (${operation}_over_time((
   last_over_time($hourly[$hour])
   and on ($agent, hour, day_type, zone)
-  (last_over_time($weekday[$hour]) == on ($agent) group_left () $day @ end())
+  (last_over_time($weekday[$hour]) == on ($agent) group_left () last_over_time($day[10m] @ end()))
 )[55h:1h]))
 * on ($agent) group_left (month) $day ^ 0`, names{"operation": operation, "hourly": hourly, "weekday": LongWeekday.Name, "day": DayOver.Name, "agent": agentLabels, "hour": stepOfHour}),
 	}

@@ -122,7 +122,9 @@ type Group struct {
 	Doc string
 	// Interval is the time between two evaluations.
 	Interval time.Duration
-	Rules    []Rule
+	// Offset is the time of each evaluation after a multiple of Interval (eval_offset of vmalert, which Prometheus does not know); 0: any.
+	Offset time.Duration
+	Rules  []Rule
 }
 
 // File is a rule file.

@@ -22,7 +22,11 @@ func YAML(f rules.File) string {
 			b.WriteString("\n")
 		}
 		comment(&b, "  ", g.Doc)
-		fmt.Fprintf(&b, "  - name: %s\n    interval: %s\n    rules:\n", g.Name, model.Duration(g.Interval))
+		fmt.Fprintf(&b, "  - name: %s\n    interval: %s\n", g.Name, model.Duration(g.Interval))
+		if g.Offset > 0 {
+			fmt.Fprintf(&b, "    eval_offset: %s\n", model.Duration(g.Offset))
+		}
+		b.WriteString("    rules:\n")
 		for i, r := range g.Rules {
 			if i > 0 && r.Alert != nil {
 				b.WriteString("\n")
