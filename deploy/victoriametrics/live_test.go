@@ -140,6 +140,56 @@ func TestVMAlertFiresForABusyHour(t *testing.T) {
 	}
 }
 
+// TestVMAlertFiresInTime: the rules of 15 and 30 s, whose groups are not divided, see each other's results one evaluation later.
+func TestVMAlertFiresInTime(t *testing.T) {
+	const before, end, slowFrom, lossyFrom = 70 * time.Minute, 20 * time.Minute, 5 * time.Minute, 10 * time.Minute
+	const sent = 600 // packets a minute
+	var in exposition
+	for at := -before; at <= end; at += 15 * time.Second {
+		in.write(at, "up", ofAgent, 1)
+		in.write(at, metric.ProbeUp.Name, ofPath, 1)
+		minutes, slow, lost := (at + before).Minutes(), max(0, at-slowFrom).Minutes(), 0.3*max(0, at-lossyFrom).Minutes()
+		delay := 0.02
+		if slow > 0 {
+			delay = 0.2
+		}
+		labels := ofPath + `,direction="forward"`
+		in.write(at, metric.PacketsSent.Name, labels, sent*minutes)
+		in.write(at, metric.PacketsLost.Name, labels, sent*lost)
+		in.write(at, metric.PacketsReceived.Name, labels, sent*(minutes-lost))
+		in.write(at, metric.PacketsUndecided.Name, labels, 0)
+		in.write(at, metric.DelayErrorBound.Name, labels, 0.0001)
+		for _, q := range []string{"0.5", "0.95", "0.99"} {
+			in.write(at, metric.DelayQuantile.Name, labels+`,quantile="`+q+`"`, delay)
+		}
+		in.write(at, metric.Delay.Name+"_count", labels, sent*(minutes-lost))
+		for le, n := range map[string]float64{"0.01": 0, "0.05": minutes - slow, "0.1": minutes - slow, "0.5": minutes - lost, "+Inf": minutes - lost} {
+			in.write(at, metric.Delay.Name+"_bucket", labels+`,le="`+le+`"`, sent*n)
+		}
+	}
+	s := start(t, built(t), "-search.disableCache")
+	s.importText(t, in)
+	s.evaluate(t, end, "oneway-thresholds", "oneway-path-thresholds", "oneway-delay", "oneway-delay-30s", "oneway-30s", "oneway-path-states", "oneway-maintenance",
+		"oneway-sites", "oneway-5m", "oneway-excess", "oneway-floor", "oneway-load-test-thresholds", "oneway-load-test", "oneway-path-delay", "oneway-path", "oneway-site-alerts")
+
+	firing, err := s.query(`tfirst_over_time(sum by (alertname) (ALERTS{alertstate="firing"})[1h:5s])`, simulated.Add(end))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, within := range map[string][2]time.Duration{rules.DelayBlowUp.Name: {slowFrom, 2 * time.Minute}, rules.LossHigh.Name: {lossyFrom, 5 * time.Minute}} {
+		key := `{alertname="` + name + `"}`
+		after := time.Duration(firing[key]*1e9) - time.Duration(simulated.UnixNano()) - within[0]
+		t.Logf("%s fires %v after its cause", name, after)
+		if after <= 0 || after > within[1] {
+			t.Errorf("%s fires %v after its cause, want up to %v", name, after, within[1])
+		}
+		delete(firing, key)
+	}
+	if len(firing) > 0 {
+		t.Errorf("others fire: %v", firing)
+	}
+}
+
 func first(r result) float64 {
 	for _, v := range r {
 		return v
