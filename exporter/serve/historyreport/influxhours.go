@@ -194,7 +194,8 @@ type influxHour struct {
 	sums       *sums
 }
 
-// addRow adds the rows of a series to their local hours, and to their months. An hour in which the agent restarted has two rows.
+// addRow adds the rows of a series to their local hours, and to their months. An hour in which the agent restarted has two rows. One that ends
+// after the query, such as the present one, is no whole sample and is left out.
 func (h influxHours) addRow(r *influxRow, q *Query, columns int, months influxHours) {
 	labels := maps.Clone(r.Tags)
 	zone := q.Zone
@@ -213,9 +214,13 @@ func (h influxHours) addRow(r *influxRow, q *Query, columns int, months influxHo
 		}
 		at := time.Unix(int64(*v[0]), 0).In(zone)
 		begin := at.Add(-time.Duration(at.Minute())*time.Minute - time.Duration(at.Second())*time.Second)
+		end := begin.Add(time.Hour)
+		if end.After(q.To) {
+			continue
+		}
 		key := name + begin.UTC().String()
 		if h[key] == nil {
-			h[key] = &influxHour{labels, begin.Add(time.Hour), zone, hour, kind, newSums(columns, labels)}
+			h[key] = &influxHour{labels, end, zone, hour, kind, newSums(columns, labels)}
 		}
 		h[key].sums.add(v[1:])
 		if months == nil {

@@ -86,12 +86,13 @@ func TestLimitsOfAQuantileHold(t *testing.T) {
 // Two rows of an hour are one: an agent restarted. Zones with quarters of an hour have hours of their own.
 func TestRowsAreOfTheLocalHour(t *testing.T) {
 	q := query(t, "delay")
+	begin := time.Date(2026, 1, 31, 18, 15, 0, 0, time.UTC) // the first hour of February in Kathmandu
+	q.To = begin.Add(2 * time.Hour)
 	hours, months := influxHours{}, influxHours{}
 	one := func(at time.Time, n float64) []*float64 {
 		s := float64(at.Unix())
 		return []*float64{&s, &n}
 	}
-	begin := time.Date(2026, 1, 31, 18, 15, 0, 0, time.UTC) // the first hour of February in Kathmandu
 	r := influxRow{Tags: map[string]string{"path": "p", "direction": "forward", "zone": "Asia/Kathmandu", "local_hour": "0", "day_type": "weekend"}, Values: [][]*float64{
 		one(begin.Add(-time.Hour), 1), one(begin, 10), one(begin.Add(45*time.Minute), 100), one(begin.Add(time.Hour), 1000),
 	}}
@@ -105,6 +106,26 @@ func TestRowsAreOfTheLocalHour(t *testing.T) {
 	}
 	if m := months.sorted(); len(m) != 2 || m[0].month().Month != "2026-01" || m[1].month().Delays != 1110 {
 		t.Errorf("%+v", m)
+	}
+}
+
+// The hour that runs at the end of the query is no sample, and of no month.
+func TestAnHourThatEndsAfterTheQueryIsLeftOut(t *testing.T) {
+	begin, n := time.Date(2026, 1, 31, 18, 0, 0, 0, time.UTC), 1.0
+	first, second := float64(begin.Unix()), float64(begin.Add(time.Hour).Unix())
+	r := influxRow{Tags: map[string]string{"path": "p"}, Values: [][]*float64{{&first, &n}, {&second, &n}}}
+	for after, want := range map[time.Duration]int{time.Hour - time.Second: 0, time.Hour: 1, time.Hour + 10*time.Minute: 1, 2 * time.Hour: 2} {
+		q := query(t, "delay")
+		q.To = begin.Add(after)
+		hours, months := influxHours{}, influxHours{}
+		hours.addRow(&r, &q, len(rowFields()), months)
+		delays := 0.0
+		for _, m := range months {
+			delays += m.month().Delays
+		}
+		if len(hours) != want || delays != float64(want) {
+			t.Errorf("%d hours and %v delays of months up to %s, want %d", len(hours), delays, after, want)
+		}
 	}
 }
 
