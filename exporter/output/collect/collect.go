@@ -131,7 +131,7 @@ func newCollector(env output.Env, o Options, emit func([]point.Point)) *collecto
 		env: env, options: o, raw: point.NewRaw(env.Groups), batch: newBatch(point.NewTagger(o.Tags, env.Labels), emit),
 		missed: env.Sink.Series(metric.SamplesDropped, env.Name),
 	}
-	c.hours, c.labels = hours.New(c.batch.add), env.Labels.Version()
+	c.hours, c.labels = hours.New(o.Interval, c.batch.add), env.Labels.Version()
 	if r := env.Recorder; r != nil {
 		c.rows, c.results = newQueue(r.Rows().Listen(rowsQueue)), newQueue(r.Results().Listen(resultsQueue))
 		c.tables = newQueue(r.Tables().ListenWeighed(tablesQueue, tableRows, rowsOf))

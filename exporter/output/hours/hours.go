@@ -8,6 +8,7 @@
 package hours
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -97,10 +98,18 @@ type cell struct {
 	inMinute bool // now is of the present minute
 }
 
-// New makes an Hours. emit receives the rows; they are valid during the call.
-func New(emit func(*point.Point)) *Hours {
+// mostInterval is the longest time between two readings for rows with extremes: the least default of the key window of the probe stamp,
+// whose extremes are of its last window. Longer ones leave out windows, and limits of quantiles that follow from extremes would be wrong.
+const mostInterval = 10 * time.Second
+
+// New makes an Hours for readings with a time between them. emit receives the rows; they are valid during the call.
+func New(interval time.Duration, emit func(*point.Point)) *Hours {
 	h := &Hours{emit: emit, sources: map[string]*source{}, tables: point.HourTables(), rows: map[string]*row{}}
-	for i, t := range h.tables {
+	for i := range h.tables {
+		t := &h.tables[i]
+		if interval > mostInterval {
+			t.Columns = slices.DeleteFunc(t.Columns, func(c point.HourColumn) bool { return c.Extreme })
+		}
 		for k, c := range t.Columns {
 			s := h.sources[c.Measurement]
 			if s == nil {

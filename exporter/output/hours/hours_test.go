@@ -101,7 +101,7 @@ func rowsOf(all stored, measurement string) (keys []string) {
 
 func TestAnHourIsOneRowWithItsLocalHour(t *testing.T) {
 	all := stored{}
-	h, a := New(all.take), newAgent(t, "Asia/Kathmandu") // UTC+05:45
+	h, a := New(interval, all.take), newAgent(t, "Asia/Kathmandu") // UTC+05:45
 	begin := time.Date(2026, 11, 27, 10, 15, 0, 0, time.UTC)
 	run(h, a, begin, begin.Add(3*time.Hour+10*time.Second))
 	want := []string{
@@ -127,14 +127,31 @@ func TestAnHourIsOneRowWithItsLocalHour(t *testing.T) {
 	}
 }
 
+// Extremes are of the last window: readings that leave out windows would have extremes of some packets only.
+func TestRowsWithoutEachWindowHaveNoExtremes(t *testing.T) {
+	for between, want := range map[time.Duration]bool{interval: true, interval + time.Second: false, time.Minute: false} {
+		all := stored{}
+		h, a := New(between, all.take), newAgent(t, "UTC")
+		begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+		run(h, a, begin, begin.Add(time.Minute))
+		for _, key := range rowsOf(all, "oneway_hour") {
+			row := all[key]
+			_, has := row["delay_min_seconds"]
+			if _, bound := row["delay_error_bound_seconds"]; has != want || !bound || row["delays"] == 0 {
+				t.Errorf("each %s: %v, want extremes: %v", between, row, want)
+			}
+		}
+	}
+}
+
 // A restart loses nothing but what was counted before the first reading of the new process; the rest of the hour is a row of its own.
 func TestRestartIsASecondRowOfTheHour(t *testing.T) {
 	all := stored{}
 	a := newAgent(t, "UTC")
 	begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
-	run(New(all.take), a, begin, begin.Add(20*time.Minute)) // killed: no Flush
+	run(New(interval, all.take), a, begin, begin.Add(20*time.Minute)) // killed: no Flush
 	a.sent = 0
-	h := New(all.take)
+	h := New(interval, all.take)
 	run(h, a, begin.Add(31*time.Minute), begin.Add(50*time.Minute+20*time.Second))
 	h.Flush()
 	want := []string{"2026-11-27T10:00:00Z oneway_hour weekday forward 10 p stamp UTC", "2026-11-27T10:31:00Z oneway_hour weekday forward 10 p stamp UTC"}
@@ -149,7 +166,7 @@ func TestRestartIsASecondRowOfTheHour(t *testing.T) {
 // The counters of one path begin again (a reload), and another path is added.
 func TestCounterThatBeginsAgainCountsFromZero(t *testing.T) {
 	all := stored{}
-	h, a := New(all.take), newAgent(t, "UTC")
+	h, a := New(interval, all.take), newAgent(t, "UTC")
 	begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
 	run(h, a, begin, begin.Add(30*time.Minute))
 	a.sent = 0
@@ -162,7 +179,7 @@ func TestCounterThatBeginsAgainCountsFromZero(t *testing.T) {
 func TestDaysOfDaylightSavingHaveTheirHours(t *testing.T) {
 	for day, want := range map[string]int{"2026-03-29": 23, "2026-10-25": 25, "2026-10-24": 24} {
 		all := stored{}
-		h, a := New(all.take), newAgent(t, "Europe/Berlin")
+		h, a := New(interval, all.take), newAgent(t, "Europe/Berlin")
 		begin, err := time.ParseInLocation(time.DateOnly, day, a.location)
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +204,7 @@ func TestDaysOfDaylightSavingHaveTheirHours(t *testing.T) {
 func TestClockThatIsSteppedBackReplacesNoRow(t *testing.T) {
 	for _, back := range []time.Duration{10 * time.Minute, 40 * time.Minute, 90 * time.Minute} {
 		all := stored{}
-		h, a := New(all.take), newAgent(t, "UTC")
+		h, a := New(interval, all.take), newAgent(t, "UTC")
 		begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
 		run(h, a, begin, begin.Add(time.Hour+30*time.Minute))
 		run(h, a, begin.Add(time.Hour+30*time.Minute-back+time.Second), begin.Add(3*time.Hour+time.Second))
@@ -202,7 +219,7 @@ func TestClockThatIsSteppedBackReplacesNoRow(t *testing.T) {
 func TestRowsOfAnHourWithNewTagsDoNotRepeatIt(t *testing.T) {
 	before, after := stored{}, stored{}
 	to := before.take
-	h, a := New(func(p *point.Point) { to(p) }), newAgent(t, "UTC")
+	h, a := New(interval, func(p *point.Point) { to(p) }), newAgent(t, "UTC")
 	begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
 	run(h, a, begin, begin.Add(32*time.Minute+20*time.Second))
 	to = after.take
@@ -219,7 +236,7 @@ func TestRowsOfAnHourWithNewTagsDoNotRepeatIt(t *testing.T) {
 
 func TestHolidayAndAgentWithoutCalendar(t *testing.T) {
 	all := stored{}
-	h, a := New(all.take), newAgent(t, "UTC")
+	h, a := New(interval, all.take), newAgent(t, "UTC")
 	a.holiday = true
 	begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
 	run(h, a, begin, begin.Add(time.Hour))
@@ -227,7 +244,7 @@ func TestHolidayAndAgentWithoutCalendar(t *testing.T) {
 		t.Errorf("rows %q", rows)
 	}
 	clear(all)
-	h = New(all.take)
+	h = New(interval, all.take)
 	for at := begin; at.Before(begin.Add(time.Hour)); at = at.Add(interval) {
 		h.Begin(instant.FromTime(at))
 		a.series(at, func(p *point.Point) {
@@ -249,7 +266,7 @@ func TestEveryRowFitsTheSchema(t *testing.T) {
 		tags[m.Name] = m.Tags
 	}
 	n := 0
-	h := New(func(p *point.Point) {
+	h := New(interval, func(p *point.Point) {
 		var keys []string
 		for _, tag := range p.Tags {
 			keys = append(keys, tag.Key)
@@ -265,7 +282,7 @@ func TestEveryRowFitsTheSchema(t *testing.T) {
 }
 
 func TestReadingsAllocateNothing(t *testing.T) {
-	h, a := New(func(*point.Point) {}), newAgent(t, "UTC")
+	h, a := New(interval, func(*point.Point) {}), newAgent(t, "UTC")
 	begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
 	var points []point.Point
 	a.series(begin, func(p *point.Point) { points = append(points, *p) })

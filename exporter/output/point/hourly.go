@@ -47,6 +47,8 @@ type HourColumn struct {
 	Column
 	Role  HourRole
 	Limit float64
+	// Extreme is true of a smallest or largest value of packets, which rows have only if every window was read.
+	Extreme bool
 	// Measurement and Field are of the points of series, and Bound is their tag le; empty: they have none.
 	Measurement, Field, Bound string
 }
@@ -81,6 +83,13 @@ func hourReal(key string, as HourRole, measurement, field, help string) HourColu
 
 func hourNumber(key string, as HourRole, measurement, field, help string) HourColumn {
 	return HourColumn{Column: Column{Key: key, Kind: lineprotocol.Int, Help: help}, Role: as, Measurement: measurement, Field: field}
+}
+
+// hourExtreme is the column of a gauge with the smallest or largest value of a window.
+func hourExtreme(as HourRole, measurement string, d *metric.Desc, words string) HourColumn {
+	c := hourReal(fieldOf(d), as, measurement, fieldOf(d), words+", in seconds. Absent if the output reads less often than every 10 s: it does not see each window.")
+	c.Extreme = true
+	return c
 }
 
 // fieldOf is the field of a family in the points of series.
@@ -123,15 +132,15 @@ func HourTables() []HourTable {
 		hourCounter(packets, metric.PacketsUndecided, "Packets whose outcome stays unknown."),
 		hourCounter(packets, metric.PacketsReceived, "Packets received."),
 		hourCounter(packets, metric.PacketsHostDropped, "Packets dropped by the receiving host."),
-		hourReal(fieldOf(metric.DelayMin), Smallest, delay, fieldOf(metric.DelayMin), "Smallest known delay, in seconds."),
-		hourReal(fieldOf(metric.DelayMax), Largest, delay, fieldOf(metric.DelayMax), "Largest known delay, in seconds."),
+		hourExtreme(Smallest, delay, metric.DelayMin, "Smallest known delay"),
+		hourExtreme(Largest, delay, metric.DelayMax, "Largest known delay"),
 		hourReal(fieldOf(metric.DelayErrorBound), Largest, delay, fieldOf(metric.DelayErrorBound), "Largest error bound of the delays, in seconds."),
 	}, hourDistribution(hourrow.Delays, delay, metric.Delay, "known delays")...)
 	round := append([]HourColumn{
 		hourCounter(packetsRound, metric.RoundTripLost, "Packets lost there or back."),
 		hourCounter(packetsRound, metric.RoundTripReceived, "Packets that had a reply."),
-		hourReal(fieldOf(metric.RoundTripTimeMin), Smallest, delayRound, fieldOf(metric.RoundTripTimeMin), "Smallest round trip, in seconds."),
-		hourReal(fieldOf(metric.RoundTripTimeMax), Largest, delayRound, fieldOf(metric.RoundTripTimeMax), "Largest round trip, in seconds."),
+		hourExtreme(Smallest, delayRound, metric.RoundTripTimeMin, "Smallest round trip"),
+		hourExtreme(Largest, delayRound, metric.RoundTripTimeMax, "Largest round trip"),
 		hourNumber("measured_minutes", Minutes, probe, fieldOf(metric.ProbeUp), "Minutes in which the path was measured."),
 		hourNumber("up_minutes", MinutesUp, probe, fieldOf(metric.ProbeUp), "Minutes in which it had a reply: availability is these over the measured ones."),
 	}, hourDistribution(hourrow.RoundTrips, delayRound, metric.RoundTripTime, "round trips")...)

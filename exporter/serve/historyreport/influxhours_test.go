@@ -45,7 +45,7 @@ func TestLimitsOfAQuantileHold(t *testing.T) {
 	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, seed))
 	known, withheld, narrow := 0, 0, 0
-	for range 5000 {
+	for range 7000 {
 		base, spread := math.Exp(-7+7*r.Float64()), math.Exp(-10+8*r.Float64())
 		delays := make([]float64, 1+r.IntN(200))
 		for i := range delays {
@@ -58,12 +58,16 @@ func TestLimitsOfAQuantileHold(t *testing.T) {
 			unknown = r.IntN(len(delays))
 		}
 		s := rowOf(delays, unknown)
+		extremes := r.IntN(4) > 0
+		if !extremes { // of an output that does not read each window
+			s.columns[rowMin], s.columns[rowMax] = math.NaN(), math.NaN()
+		}
 		slices.Sort(delays)
 		for _, rank := range []float64{0.5, 0.95, 0.99} {
 			value, half, ok := s.quantile(rank, s.unknown())
 			if !ok {
 				withheld++
-				if unknown == 0 {
+				if unknown == 0 && extremes {
 					t.Fatalf("%v of %v is withheld, and all delays are known", rank, delays)
 				}
 				continue

@@ -90,7 +90,7 @@ func newAttached(o *Oneway) (*attached, error) {
 		url: u.String(), username: o.Username, passwordFile: o.PasswordFile, interval: time.Duration(o.Interval), timeout: time.Duration(o.Timeout),
 		client: &http.Client{Transport: transport, CheckRedirect: notFollowed}, convert: series.New(families.All()),
 	}
-	a.hours = hours.New(func(p *point.Point) { a.addHour(p) })
+	a.hours = hours.New(a.interval, func(p *point.Point) { a.addHour(p) })
 	return a, nil
 }
 
