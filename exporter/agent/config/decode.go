@@ -113,7 +113,11 @@ func (d *decoder) resolvedValue(n *yaml.Node, key string, v reflect.Value) {
 
 func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
-		d.fail(n, key, "is %s; it must be a list%s", describeUnquoted(n, key), d.listExample(key, v))
+		want := "a list"
+		if v.Type() == wordsType {
+			want = "text or a list of texts"
+		}
+		d.fail(n, key, "is %s; it must be %s%s", describeUnquoted(n, key), want, d.listExample(key, v))
 		return
 	}
 	items := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))

@@ -101,7 +101,7 @@ func TestErrorsOfSeveralFilesNameTheirPlaces(t *testing.T) {
 		},
 		"no words": {
 			map[string]string{"main.yml": "include: {a: b}\npaths: []"},
-			`D/main.yml:1:10: include is a mapping; it must be a list`,
+			`D/main.yml:1:10: include is a mapping; it must be text or a list of texts`,
 		},
 		"key and syntax in files": {
 			map[string]string{"main.yml": "include: conf.d\npath: []", "conf.d/a.yml": "\npath: []", "conf.d/b.yml": "paths: [", "conf.d/c.yml": "paths: 5"},

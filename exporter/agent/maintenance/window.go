@@ -165,7 +165,7 @@ func (w *Window) Check() error {
 	case once && len(w.Weekly) > 0:
 		errs = append(errs, wrong("weekly", "is given beside from and to; a window has either a begin and an end, or weekly times"))
 	case !once && len(w.Weekly) == 0:
-		errs = append(errs, wrong("from", "is missing, and so is weekly; it must be a time such as 2026-12-01T22:00:00+01:00"))
+		errs = append(errs, wrong("", "has no time; it must have from and to, such as 2026-12-01T22:00:00+01:00, or weekly, such as \"sun 02:00-04:00\""))
 	case once && w.From.IsZero():
 		errs = append(errs, wrong("from", "is missing; it must be a time such as 2026-12-01T22:00:00+01:00"))
 	case once && w.To.IsZero():

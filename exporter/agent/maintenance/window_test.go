@@ -141,7 +141,7 @@ func TestWrongWindowSaysWhereAndWhatIsExpected(t *testing.T) {
 		`sites[0] is "a\nb"`:                     func(w *Window) { w.Sites = []string{"a\nb"} },
 		"links has 101 entries; it may have 100": func(w *Window) { w.Links = make([]string, 101) },
 		"either a begin and an end":              func(w *Window) { w.Weekly = weekly(t, "sun") },
-		"from is missing, and so is weekly":      func(w *Window) { w.From, w.To = time.Time{}, time.Time{} },
+		"has no time; it must have from and to":  func(w *Window) { w.From, w.To = time.Time{}, time.Time{} },
 		"from is missing; it must be":            func(w *Window) { w.From = time.Time{} },
 		"to is missing; it must be":              func(w *Window) { w.To = time.Time{} },
 		"to is 2026-12-01T22:00:00Z, which is not after from, 2026-12-01T22:00:00Z": func(w *Window) { w.To = w.From },
