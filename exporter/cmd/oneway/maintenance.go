@@ -44,7 +44,7 @@ They are the windows of its configuration (section maintenance), and those that 
 
 Examples:
   oneway maintenance list
-  oneway maintenance list --json | jq -r '.windows[] | select(.open) | .id'
+  oneway maintenance list --json | jq -r '.windows[] | select(.open and .id) | .id'   (what "end" can end)
 
 Exit status: 0 listed, 1 failure, 2 wrong usage.`
 

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,21 @@ func workSocket(t *testing.T) string {
 	f := &maintenanceFlags{socket: socket}
 	await.That(t, "the socket", func() bool { return f.list(t.Context(), &bytes.Buffer{}) == nil })
 	return socket
+}
+
+// The windows of the configuration have no ID.
+func TestExampleOfTheListPrintsIDs(t *testing.T) {
+	program := regexp.MustCompile(`jq -r '([^']+)'`).FindStringSubmatch(maintenanceListHelp)[1]
+	var text bytes.Buffer
+	windows := []maintenance.Entry{{Open: true, Configured: true}, {Window: maintenance.Window{ID: "m1"}, Open: true}, {Window: maintenance.Window{ID: "m2"}}}
+	if err := printed(&text, maintenanceDocument{document.New(document.Maintenance), windows}, nil); err != nil {
+		t.Fatal(err)
+	}
+	jq := exec.CommandContext(t.Context(), "jq", "-r", program)
+	jq.Stdin = &text
+	if out, err := jq.CombinedOutput(); err != nil || string(out) != "m1\n" {
+		t.Errorf("%q, %v", out, err)
+	}
 }
 
 func TestMaintenanceIsAddedListedAndEnded(t *testing.T) {
