@@ -61,16 +61,6 @@ func quiet(query string) string {
 		metric.VoiceDelayImpairment.Name:     noImpairments,
 		metric.VoiceEquipmentImpairment.Name: noImpairments,
 		metric.LossBurstRatio.Name:           noLoss,
-		metric.TrendOutcome.Name:             noVerdicts,
-		metric.TrendDifference.Name:          noVerdicts,
-		metric.TrendDifferenceLow.Name:       noVerdicts,
-		metric.TrendDifferenceHigh.Name:      noVerdicts,
-		metric.TrendNeeded.Name:              noVerdicts,
-		metric.CompareOutcome.Name:           noVerdicts,
-		metric.CompareDifference.Name:        noVerdicts,
-		metric.CompareDifferenceLow.Name:     noVerdicts,
-		metric.CompareDifferenceHigh.Name:    noVerdicts,
-		metric.CompareNeeded.Name:            noVerdicts,
 		metric.PathMaintenance.Name:          noWork,
 		metric.AgentMaintenance.Name:         noWork,
 		rules.MaintenanceNow.Name:            noWork,
@@ -125,6 +115,9 @@ func quiet(query string) string {
 		rules.DelayFloorExcess30s.Name:           noHistory,
 		rules.Calendar2h.Name:                    NoLoadTest,
 		rules.CalendarOfRun.Name:                 NoLoadTest,
+	}
+	for _, d := range append(metric.Trend.All(), metric.Compare.All()...) {
+		reasons[d.Name] = noVerdicts
 	}
 	if strings.Contains(query, `site!=""`) || strings.Contains(query, `site_pair!=""`) {
 		return noSites

@@ -78,7 +78,7 @@ func (f *compareFlags) run(ctx context.Context, out io.Writer, now time.Time) er
 	f.live = newReading(os.Stderr)
 	all, err := f.compare(ctx, now)
 	f.live.end()
-	unwritten := f.expose(err, func() ([]byte, error) { return historyreport.CompareMetrics(f.measured, all) })
+	unwritten := f.expose(err, func() ([]byte, error) { return historyreport.CompareMetrics(f.measured, all, now) })
 	if f.json.wanted() && f.location != nil {
 		d := compareDocument{Envelope: document.New(document.Compare), Settings: f.settings(), Outcome: historyOutcome(ctx, cmp.Or(err, unwritten)), ReadFrom: f.readFrom(), Comparisons: all}
 		addGiven(d.Settings, map[string]string{"a": f.a, "b": f.b, "by": f.by, "labels": f.labels, "direction": f.direction})

@@ -72,7 +72,7 @@ func (f *trendsFlags) run(ctx context.Context, out io.Writer, now time.Time) err
 	f.live = newReading(os.Stderr)
 	all, names, err := f.analyze(ctx, now)
 	f.live.end()
-	unwritten := f.expose(err, func() ([]byte, error) { return historyreport.TrendsMetrics(all) })
+	unwritten := f.expose(err, func() ([]byte, error) { return historyreport.TrendsMetrics(all, now) })
 	if f.json.wanted() && f.location != nil {
 		d := trendsDocument{Envelope: document.New(document.Trends), Settings: f.settings(), Outcome: historyOutcome(ctx, cmp.Or(err, unwritten)), ReadFrom: f.readFrom(), Histories: all}
 		addGiven(d.Settings, map[string]string{"busy_hours": f.busy, "path": f.path, "direction": f.direction, "labels": f.labels})

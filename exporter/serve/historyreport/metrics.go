@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -13,23 +14,19 @@ import (
 	"oneway.example/exporter/estimate/history"
 )
 
-// outcomes are the values of metric.TrendOutcome and metric.CompareOutcome.
+// outcomes are the values of metric.Verdicts.Outcome.
 var outcomes = map[history.Outcome]float64{history.Equal: 0, history.Differs: 1, history.Unknown: 2}
-
-// families are the families of a result.
-type families struct {
-	outcome, difference, low, high, needed *metric.Desc
-}
 
 // exposition collects series for a file in the text format of Prometheus.
 type exposition struct {
-	families
+	metric.Verdicts
+	now    time.Time
 	byName map[string]*dto.MetricFamily
 	seen   map[string]bool // results
 }
 
-func newExposition(f families) *exposition {
-	return &exposition{families: f, byName: map[string]*dto.MetricFamily{}, seen: map[string]bool{}}
+func newExposition(of metric.Verdicts, now time.Time) *exposition {
+	return &exposition{Verdicts: of, now: now, byName: map[string]*dto.MetricFamily{}, seen: map[string]bool{}}
 }
 
 // add adds a result with the values of the labels of its families, unless there is one with them.
@@ -39,19 +36,20 @@ func (e *exposition) add(v Verdict, difference *Interval, labels ...string) {
 		return
 	}
 	e.seen[key] = true
-	e.set(e.outcome, outcomes[history.Outcome(v.Outcome)], labels)
+	e.set(e.Outcome, outcomes[history.Outcome(v.Outcome)], labels)
+	e.set(e.Time, float64(e.now.Unix()), labels)
 	if v.MoreDays > 0 {
-		e.set(e.needed, float64(v.MoreDays)*86400, labels)
+		e.set(e.Needed, float64(v.MoreDays)*86400, labels)
 	}
 	if difference == nil {
 		return
 	}
-	e.set(e.difference, difference.Value, labels)
+	e.set(e.Difference, difference.Value, labels)
 	if difference.Low != nil {
-		e.set(e.low, *difference.Low, labels)
+		e.set(e.Low, *difference.Low, labels)
 	}
 	if difference.High != nil {
-		e.set(e.high, *difference.High, labels)
+		e.set(e.High, *difference.High, labels)
 	}
 }
 
@@ -73,7 +71,7 @@ func (e *exposition) set(d *metric.Desc, value float64, labels []string) {
 // text is the content of the file.
 func (e *exposition) text() ([]byte, error) {
 	var b bytes.Buffer
-	for _, d := range []*metric.Desc{e.outcome, e.difference, e.low, e.high, e.needed} {
+	for _, d := range e.All() {
 		if f := e.byName[d.Name]; f != nil {
 			if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
 				return nil, fmt.Errorf("historyreport: %w", err)
@@ -85,8 +83,8 @@ func (e *exposition) text() ([]byte, error) {
 
 // TrendsMetrics are the verdicts about histories in the text format of Prometheus, for the textfile collector of node_exporter. A path whose other
 // labels changed has two histories: the later one counts.
-func TrendsMetrics(all []History) ([]byte, error) {
-	e := newExposition(families{metric.TrendOutcome, metric.TrendDifference, metric.TrendDifferenceLow, metric.TrendDifferenceHigh, metric.TrendNeeded})
+func TrendsMetrics(all []History, now time.Time) ([]byte, error) {
+	e := newExposition(metric.Trend, now)
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b History) int { return b.Last.Compare(a.Last) })
 	for i := range all {
@@ -129,8 +127,8 @@ func (c *Comparison) shown() *Interval {
 }
 
 // CompareMetrics are the verdicts about conditions in the text format of Prometheus.
-func CompareMetrics(m Measure, all []Comparison) ([]byte, error) {
-	e := newExposition(families{metric.CompareOutcome, metric.CompareDifference, metric.CompareDifferenceLow, metric.CompareDifferenceHigh, metric.CompareNeeded})
+func CompareMetrics(m Measure, all []Comparison, now time.Time) ([]byte, error) {
+	e := newExposition(metric.Compare, now)
 	for i := range all {
 		e.add(all[i].Verdict, all[i].shown(), all[i].Name, m.Name)
 	}

@@ -8,6 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
+// now is when verdicts are computed.
+var now = time.Unix(1779500000, 0)
+
 // lint is an error of what Prometheus' linter finds.
 func lint(t *testing.T, text []byte) {
 	t.Helper()
@@ -25,7 +28,7 @@ func TestTrendsAreExposed(t *testing.T) {
 		Comparisons: []Comparison{{about: "weekend", Relative: &Interval{Value: 0}, Verdict: Verdict{Outcome: "equal"}}, {about: "last_week", Verdict: Verdict{Outcome: "unknown", MoreDays: 3}}},
 		Trend:       &Trend{Verdict: Verdict{Outcome: "unknown"}},
 	}
-	text, err := TrendsMetrics([]History{h})
+	text, err := TrendsMetrics([]History{h}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +37,7 @@ func TestTrendsAreExposed(t *testing.T) {
 	for _, want := range []string{
 		"oneway_trend_outcome" + labels + `hours"} 1`, "oneway_trend_outcome" + labels + `weekend"} 0`, "oneway_trend_outcome" + labels + `trend"} 2`,
 		"oneway_trend_difference_ratio" + labels + `hours"} 0.25`, "oneway_trend_difference_low_ratio" + labels + `hours"} -0.5`,
-		"oneway_trend_needed_seconds" + labels + `last_week"} 259200`,
+		"oneway_trend_timestamp_seconds" + labels + `hours"} 1.7795e+09`, "oneway_trend_needed_seconds" + labels + `last_week"} 259200`,
 	} {
 		if !strings.Contains(string(text), want+"\n") {
 			t.Errorf("no %s in\n%s", want, text)
@@ -49,9 +52,9 @@ func TestTrendsAreExposed(t *testing.T) {
 	other, later := h, h
 	other.Labels = map[string]string{"instance": "seoul:9861", "path": "berlin", "direction": "forward", "codec": "G.729"}
 	later.Last, later.HoursOfDay = time.Unix(1, 0), &HoursOfDay{Verdict: Verdict{Outcome: "equal"}}
-	text, err = TrendsMetrics([]History{h, other, later})
+	text, err = TrendsMetrics([]History{h, other, later}, now)
 	lint(t, text)
-	if n := strings.Count(string(text), `about="hours"}`); err != nil || !strings.Contains(string(text), "oneway_trend_outcome"+labels+`hours"} 0`) || n != 5 {
+	if n := strings.Count(string(text), `about="hours"}`); err != nil || !strings.Contains(string(text), "oneway_trend_outcome"+labels+`hours"} 0`) || n != 7 {
 		t.Errorf("%v, %d series of hours in\n%s", err, n, text)
 	}
 }
@@ -62,14 +65,14 @@ func TestComparisonsAreExposedWithTheLimitsOfTheirVerdict(t *testing.T) {
 	text, err := CompareMetrics(m, []Comparison{
 		{Name: "a against b", share: true, Difference: Interval{0.01, &narrow, nil}, Corrected: &Interval{0.01, &wide, nil}, Verdict: Verdict{Outcome: "differs"}},
 		{Name: "a against c", share: true, Difference: Interval{0.02, nil, nil}, Verdict: Verdict{Outcome: "equal"}},
-	})
+	}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lint(t, text)
 	for _, want := range []string{
 		`oneway_compare_difference_low_ratio{conditions="a against b",measure="loss"} -0.2`, `oneway_compare_difference_ratio{conditions="a against c",measure="loss"} 0.02`,
-		`oneway_compare_outcome{conditions="a against c",measure="loss"} 0`,
+		`oneway_compare_timestamp_seconds{conditions="a against c",measure="loss"} 1.7795e+09`, `oneway_compare_outcome{conditions="a against c",measure="loss"} 0`,
 	} {
 		if !strings.Contains(string(text), want+"\n") {
 			t.Errorf("no %s in\n%s", want, text)
