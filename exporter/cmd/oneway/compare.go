@@ -115,20 +115,16 @@ func (f *compareFlags) compare(ctx context.Context, now time.Time) ([]historyrep
 	if err := f.check(now); err != nil {
 		return nil, err
 	}
-	shared := map[string]string{}
-	var err error
-	if f.labels != "" {
-		if shared, err = historyreport.ParseLabels(f.labels); err != nil {
-			return nil, usageError{fmt.Errorf("--labels: %w", err)}
-		}
-	}
-	if f.direction != "" {
-		shared[metric.Direction] = f.direction
+	shared, err := selected(f.labels, map[string]string{metric.Direction: f.direction})
+	if err != nil {
+		return nil, err
 	}
 	periods := f.periods()
 	switch {
 	case f.by != "" && (periods || f.a != "" || f.b != ""), periods && f.a+f.b != "", f.by == "" && !periods && (f.a == "" || f.b == ""):
 		return nil, usageError{errors.New("one of these is required: --a and --b; --by; or --a-from, --a-to, --b-from and --b-to")}
+	case periods && f.from+f.to != "":
+		return nil, usageError{errors.New("--from and --to are of --a and --b, or --by; they and --a-from, --a-to, --b-from and --b-to exclude each other")}
 	}
 	source, err := f.source()
 	if err != nil {
@@ -196,6 +192,11 @@ func (f *compareFlags) byCondition(ctx context.Context, source historyreport.Sou
 		wanted, err := historyreport.ParseLabels(text)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--%s: %w", [2]string{"a", "b"}[i], err)}
+		}
+		for name, value := range shared {
+			if have, is := wanted[name]; is && have != value {
+				return nil, usageError{fmt.Errorf("--%s has %s=%s, and both conditions must have %s=%s", [2]string{"a", "b"}[i], name, have, name, value)}
+			}
 		}
 		maps.Copy(wanted, shared)
 		if both[i], err = f.read(ctx, source, f.query(wanted)); err != nil {

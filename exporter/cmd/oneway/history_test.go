@@ -143,7 +143,7 @@ func TestCompareFindsTheDifference(t *testing.T) {
 		}
 	}
 	periods := compareFlags{historyFlags: historyOf(t), labels: "access=wifi", aFrom: "2026-01-05", aTo: "2026-01-19", bFrom: "2026-01-19", bTo: "2026-02-02"}
-	periods.json.full = true
+	periods.from, periods.to, periods.json.full = "", "", true
 	var out bytes.Buffer
 	if err := periods.run(t.Context(), &out, time.Now()); err != nil || !strings.Contains(out.String(), `"outcome": "equal"`) || !strings.Contains(out.String(), `"schema": "oneway/compare/1"`) {
 		t.Error(err, out.String())
@@ -167,13 +167,23 @@ func TestHistoryFlagsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(f *compareFlags){
 		"one of these is required":                          func(*compareFlags) {},
 		`--a: "umts" is no condition`:                       func(f *compareFlags) { f.a, f.b = "umts", "access=wifi" },
-		"--a-from and --a-to are required together":         func(f *compareFlags) { f.aFrom = "2026-01-05" },
+		"--a-from and --a-to are required together":         func(f *compareFlags) { f.from, f.to, f.aFrom = "", "", "2026-01-05" },
 		`--timezone is "Local"`:                             func(f *compareFlags) { f.zone = "Local" },
 		`--timezone is "Berlin"`:                            func(f *compareFlags) { f.zone = "Berlin" },
 		"--margin is 0":                                     func(f *compareFlags) { f.margin = 0 },
 		"--from is 2026-01-01T00:00:00Z; it must be before": func(f *compareFlags) { f.to = "2025-01-01" },
 		"--measure=loss needs the packets":                  func(f *compareFlags) { f.measure = "loss" },
 		"exclude each other":                                func(f *compareFlags) { f.by, f.influx = "access", "http://127.0.0.1:1" },
+		// Flags without an effect.
+		"they and --a-from, --a-to, --b-from and --b-to exclude": func(f *compareFlags) {
+			f.aFrom, f.aTo, f.bFrom, f.bTo = "2026-01-05", "2026-01-19", "2026-01-19", "2026-02-02"
+		},
+		"--direction and direction=reverse in --labels":              func(f *compareFlags) { f.by, f.direction, f.labels = "access", "forward", "direction=reverse" },
+		"--a has site=x, and both conditions must have site=y":       func(f *compareFlags) { f.a, f.b, f.labels = "access=umts,site=x", "access=wifi", "site=y" },
+		"--influxdb.token-file is given without --influxdb.url":      func(f *compareFlags) { f.by, f.token = "access", "token" },
+		"--influxdb.database is given without --influxdb.url":        func(f *compareFlags) { f.by, f.database = "access", "other" },
+		"--csv.value is given without --csv":                         func(f *compareFlags) { f.by, f.csv, f.valueColumn = "access", "", "delay" },
+		"--prometheus.bearer-file is given without --prometheus.url": func(f *compareFlags) { f.by, f.server.bearer = "access", "token" },
 	} {
 		f := &compareFlags{historyFlags: historyOf(t)}
 		change(f)
@@ -181,6 +191,10 @@ func TestHistoryFlagsAreChecked(t *testing.T) {
 		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	f := &trendsFlags{historyFlags: historyOf(t), busy: "18-22", path: "a", labels: "path=b"}
+	if err := f.run(t.Context(), &bytes.Buffer{}, time.Now()); err == nil || !strings.Contains(err.Error(), "--path and path=b in --labels exclude each other") {
+		t.Error(err)
 	}
 	for _, hours := range []string{"", "18", "18-18", "24-3", "a-b", "-1-3"} {
 		f := &trendsFlags{historyFlags: historyOf(t), busy: hours}

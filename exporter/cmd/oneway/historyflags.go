@@ -41,6 +41,13 @@ type historyFlags struct {
 	place, why                     string   // where the store has the samples, if it has several places, and why there
 }
 
+// Defaults of flags.
+const (
+	defaultDatabase = "oneway"
+	defaultTime     = "time"
+	defaultValue    = "value"
+)
+
 // defaultDays is the time before --to without --from.
 const defaultDays = 90
 
@@ -55,12 +62,12 @@ func (f *historyFlags) register(cmd *kingpin.CmdClause) {
 	cmd.Flag("seed", "Seed of the random draws of days.").Default("1").Uint64Var(&f.seed)
 	f.server.register(cmd, "")
 	cmd.Flag("influxdb.url", "Address of InfluxDB (1.8, or 2 and 3 with InfluxQL), in place of Prometheus: rows of hours, else points.").PlaceHolder("http://127.0.0.1:8086").StringVar(&f.influx)
-	cmd.Flag("influxdb.database", "Database of the rows and points.").Default("oneway").StringVar(&f.database)
+	cmd.Flag("influxdb.database", "Database of the rows and points.").Default(defaultDatabase).StringVar(&f.database)
 	cmd.Flag("influxdb.token-file", "File with a token for InfluxDB.").PlaceHolder("FILE").StringVar(&f.token)
 	cmd.Flag("influxdb.basic-auth-file", "File with user:password for InfluxDB.").PlaceHolder("FILE").StringVar(&f.basic)
 	cmd.Flag("csv", "File with the columns time, value and, if known, error_bound, hour and day_type; others are labels. - is standard input.").PlaceHolder("FILE").StringVar(&f.csv)
-	cmd.Flag("csv.time", "Name of the column with the time.").Default("time").StringVar(&f.timeColumn)
-	cmd.Flag("csv.value", "Name of the column with the value.").Default("value").StringVar(&f.valueColumn)
+	cmd.Flag("csv.time", "Name of the column with the time.").Default(defaultTime).StringVar(&f.timeColumn)
+	cmd.Flag("csv.value", "Name of the column with the value.").Default(defaultValue).StringVar(&f.valueColumn)
 	cmd.Flag("metrics", "Write the verdicts as series to this file as well, for the textfile collector of node_exporter: the dashboards show them.").PlaceHolder("FILE.prom").StringVar(&f.metrics)
 	f.json.register(cmd, "Print a JSON document.")
 }
@@ -132,8 +139,52 @@ func (f *historyFlags) period(fromFlag, toFlag, fromText, toText string, now tim
 	return from, to, nil
 }
 
+// unused is an error of a flag that has no effect for the store.
+func (f *historyFlags) unused() error {
+	given := func(value, byDefault string) bool { return value != "" && value != byDefault }
+	for _, c := range []struct {
+		unused      bool
+		flag, store string
+	}{
+		{f.influx == "" && given(f.database, defaultDatabase), "influxdb.database", "--influxdb.url"},
+		{f.influx == "" && f.token != "", "influxdb.token-file", "--influxdb.url"},
+		{f.influx == "" && f.basic != "", "influxdb.basic-auth-file", "--influxdb.url"},
+		{f.csv == "" && given(f.timeColumn, defaultTime), "csv.time", "--csv"},
+		{f.csv == "" && given(f.valueColumn, defaultValue), "csv.value", "--csv"},
+		{f.csv+f.influx != "" && f.server.basic != "", "prometheus.basic-auth-file", "--prometheus.url"},
+		{f.csv+f.influx != "" && f.server.bearer != "", "prometheus.bearer-file", "--prometheus.url"},
+	} {
+		if c.unused {
+			return usageError{fmt.Errorf("--%s is given without %s", c.flag, c.store)}
+		}
+	}
+	return nil
+}
+
+// selected are the labels of --labels, and of flags that are a label.
+func selected(text string, flags map[string]string) (labels map[string]string, err error) {
+	labels = map[string]string{}
+	if text != "" {
+		if labels, err = historyreport.ParseLabels(text); err != nil {
+			return nil, usageError{fmt.Errorf("--labels: %w", err)}
+		}
+	}
+	for name, value := range flags {
+		if have := labels[name]; value != "" && have != "" {
+			return nil, usageError{fmt.Errorf("--%s and %s=%s in --labels exclude each other", name, name, have)}
+		}
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	return labels, nil
+}
+
 // source is the store that the flags select.
 func (f *historyFlags) source() (historyreport.Source, error) {
+	if err := f.unused(); err != nil {
+		return nil, err
+	}
 	switch {
 	case f.csv != "" && (f.influx != "" || f.server.url != ""), f.influx != "" && f.server.url != "":
 		return nil, usageError{errors.New("--prometheus.url, --influxdb.url and --csv exclude each other")}

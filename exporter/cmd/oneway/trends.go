@@ -124,17 +124,9 @@ func (f *trendsFlags) analyze(ctx context.Context, now time.Time) (all []history
 	if o.Busy, err = parseHours(f.busy); err != nil {
 		return nil, nil, usageError{err}
 	}
-	wanted := map[string]string{}
-	if f.labels != "" {
-		if wanted, err = historyreport.ParseLabels(f.labels); err != nil {
-			return nil, nil, usageError{fmt.Errorf("--labels: %w", err)}
-		}
-	}
-	if f.path != "" {
-		wanted[metric.Path] = f.path
-	}
-	if f.direction != "" {
-		wanted[metric.Direction] = f.direction
+	wanted, err := selected(f.labels, map[string]string{metric.Path: f.path, metric.Direction: f.direction})
+	if err != nil {
+		return nil, nil, err
 	}
 	source, err := f.source()
 	if err != nil {
