@@ -2,13 +2,18 @@ package agent
 
 import (
 	"fmt"
+	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"oneway.example/exporter/agent/mesh"
+	"oneway.example/tests/await"
 )
 
 // hostsFile has n hosts in sites of ten.
@@ -127,6 +132,42 @@ func TestReloadOfTheHostsChangesOnlyTheirPaths(t *testing.T) {
 	if _, ok := r.value("oneway_path_labels_info"); ok {
 		t.Error("labels have series after the end")
 	}
+}
+
+// TestHostWhoseAddressComesLaterHasItsPathsThen: DHCP, a VPN.
+func TestHostWhoseAddressComesLaterHasItsPathsThen(t *testing.T) {
+	hosts := filepath.Join(t.TempDir(), "hosts.yml")
+	if err := os.WriteFile(hosts, []byte(hostsFile(3)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var present atomic.Pointer[netip.Addr]
+	var said await.Text
+	fake := newFake()
+	yaml := "mesh: {hosts_file: " + hosts + ", probes: [{type: fake}]}\n"
+	r := newRigWith(t, fake, yaml, func(o *Options) {
+		o.Log, o.selfPause = slog.New(slog.NewTextHandler(&said, nil)), time.Millisecond
+		o.machine = func() mesh.Machine {
+			m := mesh.Machine{Name: "other"}
+			if a := present.Load(); a != nil {
+				m.Addresses = []netip.Addr{*a}
+			}
+			return m
+		}
+	})
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := said.String(); strings.Count(got, "nor one of its present addresses (none); this mesh has no path until one is; write self: NAME") != 1 {
+		t.Errorf("want one warning:\n%s", got)
+	}
+	present.Store(new(netip.MustParseAddr("192.0.2.2")))
+	fake.expect(t, "start h01-to-h00", "start h01-to-h02")
+	present.Store(nil) // a lease that ends changes no path
+	r.write(yaml + "defaults: {fake: {interval: 7s}}\n")
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "stop h01-to-h00", "stop h01-to-h02", "start h01-to-h00", "start h01-to-h02")
 }
 
 func TestReloadSeesNewFilesAndChangedDefaults(t *testing.T) {

@@ -28,6 +28,7 @@ type section interface {
 type plan struct {
 	paths      []PathSummary // of the configuration, in its order
 	meshed     int           // paths that meshes make
+	mesh       mesh.Made
 	serves     bool          // the configuration has a load server
 	shared     sharedSection
 	clock      clockSection
@@ -83,7 +84,9 @@ func (a *Agent) plan() (*plan, error) {
 	}
 	p, groups := newPlan(c, a.options.Types), a.options.Types.MetricGroups()
 	own := len(c.Paths)
-	undecoded := append(config.Section{}.Problems(err), mesh.Expand(c, a.options.machine(), groups, a.options.Types.Tables())...)
+	made, undecoded := mesh.Expand(c, a.machine(), groups, a.options.Types.Tables())
+	undecoded = append(config.Section{}.Problems(err), undecoded...)
+	p.mesh = made
 	p.meshed = len(c.Paths) - own
 	for _, s := range p.sections() {
 		undecoded = append(undecoded, config.Section{}.Problems(s.decode(c))...)

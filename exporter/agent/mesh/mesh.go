@@ -87,6 +87,23 @@ type Machine struct {
 	Name string
 	// Addresses are those of its interfaces.
 	Addresses []netip.Addr
+	// Known are the names by which it was found before, by file of hosts: a host keeps its name while its address is absent.
+	Known map[string]string
+}
+
+// Made is what Expand finds besides paths.
+type Made struct {
+	// Known are the names by which this host was found, by file of hosts.
+	Known map[string]string
+	// Absent are the meshes in whose file this host is not found yet: an address of the file may be its own later (DHCP, a VPN).
+	Absent []Absent
+}
+
+// Absent is a mesh without paths.
+type Absent struct {
+	Warning config.Problems
+	// Found reports whether a machine is found in the file.
+	Found func(on Machine) bool
 }
 
 // ThisMachine is the one that the process runs on. What the system does not tell is empty.
@@ -103,10 +120,11 @@ func ThisMachine() (m Machine) {
 
 // Expand appends the paths of all meshes of a configuration to its paths. The labels of hosts must not be labels of the families
 // of these groups, nor names of points of theirs and of these tables. It sets the site of this host, if a mesh says it.
-func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*record.Schema) (found config.Problems) {
+func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*record.Schema) (made Made, found config.Problems) {
+	made.Known = map[string]string{}
 	makers := map[string]int{} // mesh, by path
 	for i, section := range c.Meshes {
-		paths, site, err := pathsOf(section, on, groups, tables)
+		paths, site, err := made.pathsOf(section, on, groups, tables)
 		if err != nil {
 			found = append(found, section.Problems(err)...)
 			continue
@@ -120,7 +138,7 @@ func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*recor
 		}
 		c.Paths, c.MeshSite = append(c.Paths, paths...), cmp.Or(c.MeshSite, site)
 	}
-	return found
+	return made, found
 }
 
 // Host is a host of a mesh.
@@ -158,16 +176,24 @@ func read(section config.Section, groups []metric.Group, tables []*record.Schema
 }
 
 // pathsOf makes the paths of one mesh, and finds the site of this host; empty: the file does not say it.
-func pathsOf(section config.Section, on Machine, groups []metric.Group, tables []*record.Schema) (paths []config.Path, site string, err error) {
+func (m *Made) pathsOf(section config.Section, on Machine, groups []metric.Group, tables []*record.Schema) (paths []config.Path, site string, err error) {
 	o, hosts, err := read(section, groups, tables)
 	if err != nil {
 		return nil, "", err
 	}
 	self, err := o.find(hosts, on)
+	if errors.Is(err, errAbsent) {
+		m.Absent = append(m.Absent, Absent{section.Problems(option.Errorf("self", "%v", err)), func(on Machine) bool {
+			_, err := o.find(hosts, on)
+			return err == nil
+		}})
+		return nil, "", nil
+	}
 	if err != nil {
 		return nil, "", err
 	}
 	own := hosts[self]
+	m.Known[o.HostsFile] = own.Name
 	for _, i := range o.peers(hosts, self) {
 		peer, links, linked := hosts[i], own.Link, own.Place
 		if len(links) == 0 {
@@ -252,7 +278,10 @@ func endpoint(address string) (string, error) {
 	return net.JoinHostPort(strings.ToLower(name), strconv.Itoa(int(port))), nil
 }
 
-// find finds this host in the file: by self, or by its name, or else by an address of its interfaces.
+// errAbsent is the error of find where this host may be found later.
+var errAbsent = errors.New("this mesh has no path until one is; write self: NAME, which needs none")
+
+// find finds this host in the file: by self, or by its name, or else by an address of its interfaces, or as the one that it was before.
 func (o *Options) find(hosts []host, on Machine) (int, error) {
 	file := filepath.Base(o.HostsFile)
 	if o.Self != auto {
@@ -268,19 +297,27 @@ func (o *Options) find(hosts []host, on Machine) (int, error) {
 		}
 	}
 	var mine []int
+	addresses := false
 	for i, h := range hosts {
 		name, _, _ := hostport.Split(h.Address, 0)
 		a, err := netip.ParseAddr(name)
+		addresses = addresses || err == nil
 		if strings.EqualFold(name, on.Name) && on.Name != "" || err == nil && slices.Contains(on.Addresses, a.Unmap()) {
 			mine = append(mine, i)
 		}
 	}
-	switch len(mine) {
-	case 1:
+	known := slices.IndexFunc(hosts, func(h host) bool { return h.Name == on.Known[o.HostsFile] })
+	switch {
+	case len(mine) == 1:
 		return mine[0], nil
-	case 0:
-		return 0, option.Errorf("self", "is auto, but %s has neither this host's name (%s) nor one of its present addresses (%s); write self: NAME, which needs none",
-			file, cmp.Or(on.Name, "unknown"), listed(on.Addresses))
+	case len(mine) == 0 && known >= 0:
+		return known, nil
+	case len(mine) == 0:
+		missing := fmt.Sprintf("is auto, but %s has neither this host's name (%s) nor one of its present addresses (%s)", file, cmp.Or(on.Name, "unknown"), listed(on.Addresses))
+		if addresses {
+			return 0, fmt.Errorf("%s; %w", missing, errAbsent)
+		}
+		return 0, option.Errorf("self", "%s; write self: NAME, which needs none", missing)
 	}
 	return 0, option.Errorf("self", "is auto, but the addresses of this host are those of %s and %s in %s; write self: NAME",
 		hosts[mine[0]].Name, hosts[mine[1]].Name, file)

@@ -24,7 +24,7 @@ func expanded(t *testing.T, keys, hosts string, on Machine) (*config.Config, str
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := Expand(c, on, metric.Groups(), nil); len(found) > 0 {
+	if _, found := Expand(c, on, metric.Groups(), nil); len(found) > 0 {
 		return c, strings.ReplaceAll(found.Sort().Error(), dir, "D")
 	}
 	return c, ""
@@ -80,8 +80,8 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 		want              string
 	}{
 		{
-			"not found", "", three,
-			Machine{"probe-7.example.net", many},
+			"not found", "", "- {name: a, address: a.example.net}\n- {name: b, address: b.example.net}\n",
+			Machine{Name: "probe-7.example.net", Addresses: many},
 			`D/o.yml:1:7: mesh.self is auto, but hosts.yml has neither this host's name (probe-7.example.net) nor one of its present addresses ` +
 				`(198.51.100.7, 198.51.100.7, 198.51.100.7, 198.51.100.7, 2 more); write self: NAME, which needs none`,
 		},
@@ -92,7 +92,7 @@ func TestErrorsOfAMeshStateTheRemedy(t *testing.T) {
 		},
 		{
 			"two addresses", "", three,
-			Machine{"", []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.1")}},
+			Machine{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.1")}},
 			`D/o.yml:1:7: mesh.self is auto, but the addresses of this host are those of seoul and busan in hosts.yml; write self: NAME`,
 		},
 		{
@@ -151,7 +151,8 @@ func TestMeshNeedsItsFileAndProbes(t *testing.T) {
 	want := `D/o.yml:1:8: mesh[0].hosts_file is missing; it must be the file with the hosts of the mesh
 D/o.yml:1:8: mesh[0].probes is missing; a mesh needs at least one, such as {type: stamp}
 D/o.yml:1:32: mesh[1].hosts_file is "none.yml"; D/none.yml does not exist (relative names begin at the directory of o.yml)`
-	if got := strings.ReplaceAll(Expand(c, Machine{}, metric.Groups(), nil).Sort().Error(), dir, "D"); got != want {
+	_, found := Expand(c, Machine{}, metric.Groups(), nil)
+	if got := strings.ReplaceAll(found.Sort().Error(), dir, "D"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -170,7 +171,7 @@ func TestTwoMeshesNeedTwoNamesOfAPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := Expand(c, Machine{}, metric.Groups(), nil)
+		_, found := Expand(c, Machine{}, metric.Groups(), nil)
 		if got := found.Error(); got != want || want == "" && len(c.Paths) != 4 {
 			t.Errorf("got %q and %d paths, want %q", got, len(c.Paths), want)
 		}
