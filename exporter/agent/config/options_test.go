@@ -63,7 +63,7 @@ func TestOptionsAreStrict(t *testing.T) {
 		"gain: .nan\n":               `o.yml:6:15: paths[0].probes[0].gain is .nan; it must be a number`,
 		"names:\n- a\n- {b: c}\n":    `o.yml:8:11: paths[0].probes[0].names[1] is a mapping; it must be text`,
 		"names: [[2001:db8::7]]\n":   `o.yml:6:17: paths[0].probes[0].names[0] is a list; it must be text: write "[2001:db8::7]", with the quotes`,
-		"quota_bytes: much\n":        `o.yml:6:22: paths[0].probes[0].quota_bytes is "much"; it must be an amount of data, such as 1500, 64KiB or 10MB`,
+		"quota_bytes: much\n":        `o.yml:6:22: paths[0].probes[0].quota_bytes is "much"; it must be an amount of data, such as 1500B, 64KiB or 10MB`,
 		"share: 110%\n":              `o.yml:6:16: paths[0].probes[0].share is "110%"; it must be between 0 and 1, or between 0% and 100%`,
 		"nested: {wort: a}\n":        `o.yml:6:18: paths[0].probes[0].nested.wort is unknown; did you mean "word"?`,
 		"pointer: {}\nsize: 1e400\n": "o.yml:6:18: paths[0].probes[0].pointer is a mapping; it must be a whole number\no.yml:7:15: paths[0].probes[0].size is \"1e400\"; it must be a whole number",

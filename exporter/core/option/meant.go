@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/alecthomas/units"
 )
 
 // Errors of amounts and rates. A text without a clear unit gets the spellings that it may mean instead.
 var (
-	errBytes = errors.New("it must be an amount of data, such as 1500, 64KiB or 10MB")
+	errBytes = errors.New("it must be an amount of data, such as 1500B, 64KiB or 10MB")
 	errRate  = errors.New("it must be a rate in bits a second above 0, such as 500kbit, 12Mbit or 1Gbit")
+	errLarge = fmt.Errorf("it must be at most %s", Rate(maxBits/8))
 )
 
 // numberAndUnit divides "12 Mbit" into its number and its unit.
@@ -23,7 +26,7 @@ func numberAndUnit(s string) (number, unit string) {
 	return s[:digits], strings.TrimSpace(s[digits:])
 }
 
-// prefixOf is the prefix of a unit, k, M or G, if the unit has nothing else or ends as given; "" otherwise.
+// prefixOf is the prefix of a unit, k, M, G or T, if the unit has nothing else or ends as given; "" otherwise.
 func prefixOf(unit string, ends ...string) string {
 	unit = strings.TrimSuffix(unit, "/s")
 	for _, end := range ends {
@@ -35,6 +38,8 @@ func prefixOf(unit string, ends ...string) string {
 			return "M"
 		case strings.EqualFold(prefix, "g"):
 			return "G"
+		case strings.EqualFold(prefix, "t"):
+			return "T"
 		}
 	}
 	return ""
@@ -47,11 +52,21 @@ func rateMeant(s string) error {
 	if err != nil || n <= 0 {
 		return errRate
 	}
+	if unitOf(unit) > 0 {
+		return errLarge
+	}
 	inBytes := strconv.FormatFloat(8*n, 'f', -1, 64)
-	if p := prefixOf(unit, ""); p != "" {
+	if b, err := units.ParseStrictBytes(number + strings.TrimSuffix(unit, "/s")); err == nil && strings.Contains(unit, "iB") {
+		return fmt.Errorf("a rate is in bits a second; write %s for this many bytes, or %s%sbit for bits", Rate(b), number, unit[:1])
+	}
+	p := prefixOf(unit, "")
+	if p == "T" {
+		return errLarge
+	}
+	if p != "" {
 		return fmt.Errorf("write %s%sbit for bits a second, or %s%sbit if %s %sB (bytes) a second are meant", number, p, inBytes, p, number, p)
 	}
-	if p := prefixOf(unit, "B", "Byte", "byte", "iB"); p != "" {
+	if p := prefixOf(unit, "B", "Byte", "byte"); p != "" {
 		return fmt.Errorf("a rate is in bits a second; write %s%sbit for this many bytes, or %s%sbit for bits", inBytes, p, number, p)
 	}
 	if unit == "" {
@@ -68,16 +83,19 @@ func unitMissing(number, small, medium, large string) error {
 // amountMeant is the error of an amount of data. A bit is an eighth of a byte: 1 Mbit is 125 kB.
 func amountMeant(s string) error {
 	number, unit := numberAndUnit(s)
-	n, err := strconv.ParseUint(number, 10, 40)
+	n, err := strconv.ParseFloat(number, 64)
 	if err != nil {
 		return errBytes
 	}
-	below := map[string]string{"k": "B", "M": "kB", "G": "MB"}
+	if near := strings.ReplaceAll(s, " ", ""); near != s && new(Bytes).UnmarshalText([]byte(near)) == nil {
+		return fmt.Errorf("write %s, without a space", near)
+	}
+	below, bits := map[string]string{"k": "B", "M": "kB", "G": "MB", "T": "GB"}, strconv.FormatFloat(125*n, 'f', -1, 64)
 	if p := prefixOf(unit, ""); p != "" {
-		return fmt.Errorf("write %d%sB for bytes, or %d%s if %d %sbit are meant", n, p, 125*n, below[p], n, p)
+		return fmt.Errorf("write %s%sB for bytes, or %s%s if %s %sbit are meant", number, p, bits, below[p], number, p)
 	}
 	if p := prefixOf(unit, "bit", "b"); p != "" {
-		return fmt.Errorf("an amount of data is in bytes; write %d%s for this many bits, or %d%sB for bytes", 125*n, below[p], n, p)
+		return fmt.Errorf("an amount of data is in bytes; write %s%s for this many bits, or %s%sB for bytes", bits, below[p], number, p)
 	}
 	return errBytes
 }
