@@ -206,7 +206,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 func handshake(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions, address string) (*Client, error) {
 	secure := tls.Client(nc, trust)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, &phaseError{"TLS", err}
+		return nil, &phaseError{phaseTLS, err}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	early, err := upgrade(secure, o, address)

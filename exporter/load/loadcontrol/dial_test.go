@@ -115,6 +115,7 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 		{"headers without end", ClientOptions{Address: bytes("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<20))}, "HTTP: more than 32768 bytes of headers"},
 		{"a reply that is cut", ClientOptions{Address: bytes("HTTP/1.1 101 Swi")}, "unexpected EOF: the peer closed the connection without a reply: is it a load server?"},
 		{"no reply at all", ClientOptions{Address: bytes("")}, "the peer closed the connection without a reply: is it a load server?"},
+		{"the end before TLS", ClientOptions{Address: reply(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 4096)) })}, "is it a load server, and does the path carry packets of 1200 bytes, both ways?"},
 		{"no HTTP", ClientOptions{Address: bytes("220 mail ESMTP\r\n")}, "HTTP: malformed HTTP"},
 		{"random bytes after the upgrade", ClientOptions{Address: bytes(switched + "\x99\x98random")}, "protocol violated: message of 2576904801 bytes"},
 		{"wrong order", ClientOptions{Address: bytes(switched + message(`{"opened":{}}`))}, "opened before welcome"},
@@ -175,13 +176,13 @@ func TestDialTimesOutAtEachStep(t *testing.T) {
 	mute := reply(t, func(net.Conn) { <-stop })
 	silent := serve(t, ServerTLS(showing(id.cert), nil), func(http.ResponseWriter, *http.Request) { <-stop })
 	o := play(t, func(c *Conn) { <-c.Done() })
-	accepts := "the port accepts connections and sends nothing: another program listens there, a load server that hangs, or a firewall passes no data"
+	accepts := "the port accepts connections and sends nothing: another program listens there, a load server that hangs, "
 	for name, c := range map[string]struct {
 		o    ClientOptions
 		hint string // of Dial
 	}{
-		"before TLS":    {ClientOptions{Address: mute, CAFile: id.certFile}, "TLS: no reply within 15s: " + accepts},
-		"after TLS":     {ClientOptions{Address: silent, CAFile: id.certFile}, "HTTP: no reply within 15s: the port accepts"},
+		"before TLS":    {ClientOptions{Address: mute, CAFile: id.certFile}, "TLS: no reply within 15s: " + accepts + "a firewall passes no data, or the path loses packets of 1200 bytes and tells no smaller MTU"},
+		"after TLS":     {ClientOptions{Address: silent, CAFile: id.certFile}, "HTTP: no reply within 15s: " + accepts + "or a firewall passes no data"},
 		"after welcome": {o, ""},
 	} {
 		o := c.o

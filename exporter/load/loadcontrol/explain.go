@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/core/ipheader"
 )
 
 // errNoReply is the cause of a Dial that timed out.
@@ -46,6 +47,9 @@ type phaseError struct {
 	err  error
 }
 
+// phaseTLS is the step of the handshake.
+const phaseTLS = "TLS"
+
 func (e *phaseError) Error() string { return e.step + ": " + e.err.Error() }
 func (e *phaseError) Unwrap() error { return e.err }
 
@@ -67,6 +71,8 @@ func explain(ctx context.Context, address string, err error) error {
 func hint(err error) string {
 	unknown, isUnknown := errors.AsType[*tls.CertificateVerificationError](err)
 	remote, isRemote := errors.AsType[*net.OpError](err)
+	phase, inPhase := errors.AsType[*phaseError](err)
+	const acceptsOnly = "the port accepts connections and sends nothing: another program listens there, a load server that hangs"
 	switch {
 	case errors.As(err, new(*Refusal)):
 		return ""
@@ -84,11 +90,16 @@ func hint(err error) string {
 		return "is a load server listening on this port?"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EACCES):
 		return "the host is down, a route to it is missing, or a firewall rejects the port: `ip route get` shows the route"
-	case errors.Is(err, errNoReply) && errors.As(err, new(*phaseError)):
-		return "the port accepts connections and sends nothing: another program listens there, a load server that hangs, or a firewall passes no data"
+	case errors.Is(err, errNoReply) && inPhase && phase.step == phaseTLS: // its segments are the first long ones
+		return fmt.Sprintf("%s, a firewall passes no data, or the path loses packets of %d bytes and tells no smaller MTU", acceptsOnly, ipheader.AnyPathBytes)
+	case errors.Is(err, errNoReply) && inPhase:
+		return acceptsOnly + ", or a firewall passes no data"
 	case errors.Is(err, errNoReply), errors.Is(err, os.ErrDeadlineExceeded):
 		return "is a load server listening there, and does a firewall pass this TCP port?"
-	case errors.As(err, new(*phaseError)) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
+	case inPhase && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
+		if phase.step == phaseTLS { // the load server waits less than a client
+			return fmt.Sprintf("the peer closed the connection without a reply: is it a load server, and does the path carry packets of %d bytes, both ways?", ipheader.AnyPathBytes)
+		}
 		return "the peer closed the connection without a reply: is it a load server?"
 	}
 	return ""
