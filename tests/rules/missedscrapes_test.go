@@ -16,8 +16,8 @@ var exportedNow = regexp.MustCompile(`(?:^|[^:\w])((?:oneway_\w+|process_start_t
 // itself only where it looks back as well.
 func TestRulesLookBackOverFailedScrapes(t *testing.T) {
 	present := map[string]string{
-		"OnewayPPSLost":         "the age of a pulse is that at a scrape",
-		"OnewayResultStale":     "the age of an old value would be that of an old result",
+		"OnewayPPSLost":         "ages and numbers are those at a scrape, and look back",
+		"OnewayResultStale":     "the age is that at a scrape, and looks back",
 		"oneway:path_host:info": "its other operands look back",
 	}
 	for _, r := range []rules.Rule{rules.OffsetOf, rules.HolidayOf, rules.OffsetOf2h, rules.HolidayOf2h} {
@@ -76,6 +76,7 @@ func TestAlertsAreRaisedWhileEachThirdScrapeFails(t *testing.T) {
 			continue
 		}
 		add("oneway_probe_up", probe, constant(1))
+		add("oneway_probe_last_success_timestamp_seconds", probe, constant(0))
 		for _, direction := range []string{"forward", "reverse"} {
 			directed := probe + `,direction="` + direction + `"`
 			add("oneway_packets_sent_total", directed, counter(10))
@@ -109,6 +110,9 @@ func TestAlertsAreRaisedWhileEachThirdScrapeFails(t *testing.T) {
 		"oneway_gnss_connected{,receiver=\"unplugged\"}":                                           0,
 		"oneway_clock_offset_seconds{,clock=\"chrony\"}":                                           0,
 		"oneway_clock_error_bound_seconds{,clock=\"chrony\"}":                                      1e-6,
+		"oneway_pps_last_pulse_timestamp_seconds{,pps=\"ended\"}":                                  0,
+		"oneway_pps_pulses_total{,pps=\"ended\"}":                                                  5,
+		"oneway_pps_pulses_total{,pps=\"none\"}":                                                   0,
 		"oneway_pps_fit_offset_seconds{,pps=\"pps0\"}":                                             0.1,
 		"oneway_pps_fit_error_bound_seconds{,pps=\"pps0\"}":                                        1e-6,
 		"oneway_voice_r_factor{," + toLossy + codec + "}":                                          40,
@@ -139,6 +143,8 @@ func TestAlertsAreRaisedWhileEachThirdScrapeFails(t *testing.T) {
 			"OnewayGNSSSilent":                1,
 			"OnewayClockDisagreement":         1,
 			"OnewayRFactorLow":                1,
+			"OnewayPPSLost":                   2, // a pulse that ended, and one that never was
+			"OnewayResultStale":               1,
 		},
 		"load_test.yml": {
 			"OnewayDataQuotaExhausted": 1,

@@ -188,15 +188,19 @@ pulses decides where the agent's clock and Prometheus's are seconds apart. Its v
 is 0 where there never was one.`,
 		Expr: promql(`
 (
-  timestamp($ppsLast) - $ppsLast
+  $age
   > on () group_left () max($ppsLostSeconds)
   or
   max_over_time($ppsPulses[1m]) == 0
-  and $ppsPulses
-  and $ppsPulses offset 30s
+  and $pulses
+  and $before
   unless $ppsLast
 )
-unless $ppsPulses > $ppsPulses offset 30s`, names{
+unless $counted > 0`, names{
+			"age":            ageAtScrape(metric.PPSLast.Name),
+			"pulses":         unlessUnscraped(metric.PPSPulses.Name),
+			"before":         "last_over_time((" + metric.PPSPulses.Name + " offset 30s)[30s:10s])",
+			"counted":        atScrape(metric.PPSPulses.Name + " - " + metric.PPSPulses.Name + " offset 30s"),
 			"ppsLast":        metric.PPSLast.Name,
 			"ppsLostSeconds": ThresholdPPSLostSeconds.Name,
 			"ppsPulses":      metric.PPSPulses.Name,

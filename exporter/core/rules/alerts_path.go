@@ -49,12 +49,12 @@ and on (job, instance, path, probe)
 		Name: "OnewayResultStale",
 		Doc:  `Not of a dead peer, which is OnewayProbeFailing: the agent hangs, or a clock is wrong.`,
 		Expr: promql(`
-time() - $probeLastSuccess
+$age
 > $maxAge
 unless on (job, instance, path, probe) $probeUp == 0`, names{
-			"probeLastSuccess": metric.ProbeLastSuccess.Name,
-			"maxAge":           ReplyAge().limit(),
-			"probeUp":          latest(metric.ProbeUp.Name),
+			"age":     ageAtScrape(metric.ProbeLastSuccess.Name),
+			"maxAge":  ReplyAge().limit(),
+			"probeUp": latest(metric.ProbeUp.Name),
 		}),
 		Alert: &Alert{
 			Severity: Warning, Component: Path, For: time.Minute,

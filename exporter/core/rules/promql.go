@@ -62,3 +62,12 @@ func latestBefore(series, offset string) string {
 func unlessUnscraped(series string) string {
 	return "(" + series + " or " + latest(series) + " and on (job, instance) up == 0)"
 }
+
+// atScrape is a calculation with series at the last scrape that did not fail, where the time between both matters.
+func atScrape(calculation string) string { return "last_over_time((" + calculation + ")[5m:10s])" }
+
+// ageAtScrape is the age of a timestamp as its last scrape saw it, so that no failed or slow scrape adds to it; it ends with the series.
+func ageAtScrape(timestamp string) string {
+	age := "timestamp(" + timestamp + ") - " + timestamp
+	return "(" + age + " or " + atScrape(age) + " and on (job, instance) up == 0)"
+}
