@@ -72,7 +72,7 @@ type Options struct {
 
 	retry       retry         // set by tests only
 	reloadPause time.Duration // set by tests only
-	selfPause   time.Duration // set by tests only
+	meshPause   time.Duration // set by tests only
 	machine     func() mesh.Machine
 }
 
@@ -145,7 +145,7 @@ func New(o Options) (*Agent, error) {
 	}
 	o.retry = retry{cmp.Or(o.retry.first, time.Second), cmp.Or(o.retry.most, time.Minute)}
 	o.reloadPause = cmp.Or(o.reloadPause, reloadPause)
-	o.selfPause = cmp.Or(o.selfPause, listen.RetryInterval)
+	o.meshPause = cmp.Or(o.meshPause, listen.RetryInterval)
 	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, clock: &leasedClock{}, helperGroup: helper.Delegated()}
 	a.shared = newShared(o.Sink, &a.recorder, o.Log)
 	var err error
@@ -199,7 +199,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { a.watchdog(watching) })
 	watchers.Go(func() { a.watchState(watching) })
-	watchers.Go(func() { a.watchSelf(watching) })
+	watchers.Go(func() { a.watchMeshes(watching) })
 	watchers.Go(func() { watchSteps(watching, a.steps, a.shared.events) })
 	watchers.Go(func() { watchDescriptors(watching, a.log, openNull) })
 	a.notify("READY=1")

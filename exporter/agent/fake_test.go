@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,10 +31,12 @@ type fakeType struct {
 	fails  map[string]error
 	lazy   map[string]chan struct{} // by path: the prober ends only when the channel is closed
 	causes map[string]error         // by path: why its last prober was ended
+	// addresses are the peers' by host name, for probers of any path.
+	addresses map[string]netip.Addr
 }
 
 func newFake() *fakeType {
-	return &fakeType{events: make(chan string, 100), panics: map[string]bool{}, fails: map[string]error{}, lazy: map[string]chan struct{}{}, causes: map[string]error{}}
+	return &fakeType{events: make(chan string, 100), panics: map[string]bool{}, fails: map[string]error{}, lazy: map[string]chan struct{}{}, causes: map[string]error{}, addresses: map[string]netip.Addr{}}
 }
 
 func (*fakeType) Name() string { return "fake" }
@@ -76,6 +79,13 @@ type fakeProber struct {
 	target probe.Target
 	mu     sync.Mutex
 	status probe.Status
+}
+
+// Address implements probe.Addressed.
+func (p *fakeProber) Address() netip.Addr {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	return p.f.addresses[p.target.Host()]
 }
 
 // RecordsPackets implements probe.IncidentSource.

@@ -116,17 +116,18 @@ func (s *sharedSection) checkLinks() (found config.Problems) {
 // shared is what all load tests of this host share, including those of the load server: the links with their quotas, and
 // the reports. It persists over reloads: a run under way keeps its link.
 type shared struct {
-	log     *slog.Logger
-	sink    metric.Sink
-	quota   *quota.Store // of the links
-	links   *link.Table
-	events  *eventlog.Log
-	tested  *testedPaths
-	states  *pathStates
-	routes  *routes
-	work    *plannedWork
-	reports *report.Store
-	local   *localday.Clock
+	log      *slog.Logger
+	sink     metric.Sink
+	quota    *quota.Store // of the links
+	links    *link.Table
+	events   *eventlog.Log
+	tested   *testedPaths
+	states   *pathStates
+	routes   *routes
+	work     *plannedWork
+	misnamed *misnamed
+	reports  *report.Store
+	local    *localday.Clock
 
 	mu     sync.Mutex
 	wanted *sharedSection
@@ -140,7 +141,7 @@ func newShared(sink metric.Sink, to *record.Recorder, log *slog.Logger) *shared 
 	links, events := link.NewTable(store), eventlog.New(sink, to)
 	return &shared{
 		log: log, sink: sink, quota: store, links: links, events: events, tested: newTestedPaths(links, sink, events), states: newPathStates(sink, events), routes: newRoutes(events),
-		work: newPlannedWork(sink, events, local.Now, log.With("component", "maintenance")), reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
+		work: newPlannedWork(sink, events, local.Now, log.With("component", "maintenance")), misnamed: &misnamed{log: log}, reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
 	}
 }
 

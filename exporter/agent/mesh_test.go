@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent/mesh"
+	"oneway.example/exporter/probe"
 	"oneway.example/tests/await"
 )
 
@@ -145,7 +146,7 @@ func TestHostWhoseAddressComesLaterHasItsPathsThen(t *testing.T) {
 	fake := newFake()
 	yaml := "mesh: {hosts_file: " + hosts + ", probes: [{type: fake}]}\n"
 	r := newRigWith(t, fake, yaml, func(o *Options) {
-		o.Log, o.selfPause = slog.New(slog.NewTextHandler(&said, nil)), time.Millisecond
+		o.Log, o.meshPause = slog.New(slog.NewTextHandler(&said, nil)), time.Millisecond
 		o.machine = func() mesh.Machine {
 			m := mesh.Machine{Name: "other"}
 			if a := present.Load(); a != nil {
@@ -168,6 +169,53 @@ func TestHostWhoseAddressComesLaterHasItsPathsThen(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake.expect(t, "stop h01-to-h00", "stop h01-to-h02", "start h01-to-h00", "start h01-to-h02")
+}
+
+// TestNameOfAHostThatGivesTheAddressOfAnotherIsTold: a wrong record of DNS. The path would measure the other host without a word.
+func TestNameOfAHostThatGivesTheAddressOfAnotherIsTold(t *testing.T) {
+	hosts := filepath.Join(t.TempDir(), "hosts.yml")
+	const names = "- {name: a, address: 192.0.2.1}\n- {name: b, address: b.example}\n- {name: c, address: '[2001:db8::c]:863'}\n- {name: d, address: 'd.example:863'}\n- {name: e, address: 'e.example'}\n"
+	if err := os.WriteFile(hosts, []byte(names), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for wrong, c := range map[string]struct{ b, d, path, want string }{
+		"own address":         {"192.0.2.1", "192.0.2.4", "a-to-b", "the name b.example of host b has the address 192.0.2.1:862, which is also of host a in hosts.yml"},
+		"of another":          {"192.0.2.2", "2001:db8::c", "a-to-d", "the name d.example of host d has the address [2001:db8::c]:863, which is also of host c in hosts.yml"},
+		"two names, one port": {"192.0.2.5", "192.0.2.4", "a-to-e", "the name e.example of host e has the address 192.0.2.5:862, which is also of host b in hosts.yml"},
+		"another port":        {"192.0.2.2", "192.0.2.1", "", ""},
+	} {
+		t.Run(wrong, func(t *testing.T) {
+			fake := newFake()
+			fake.addresses = map[string]netip.Addr{"b.example": netip.MustParseAddr(c.b), "d.example": netip.MustParseAddr(c.d), "e.example": netip.MustParseAddr("192.0.2.5")}
+			var said await.Text
+			r := newRigWith(t, fake, "mesh: {hosts_file: "+hosts+", self: a, probes: [{type: fake}]}\n", func(o *Options) {
+				o.Log, o.meshPause = slog.New(slog.NewTextHandler(&said, nil)), time.Hour
+			})
+			r.shared.misnamed.look(r.inForce)
+			r.shared.misnamed.look(r.inForce)
+			told := map[string]string{}
+			for _, p := range r.Status().Paths {
+				if one := p.Probes[0]; one.Cause == probe.CauseOtherHost {
+					told[p.Name] = one.Reason
+				}
+			}
+			if c.path == "" {
+				if len(told) > 0 || strings.Contains(said.String(), "one address") {
+					t.Errorf("%q\n%s", told, &said)
+				}
+				return
+			}
+			if len(told) != 1 || !strings.HasPrefix(told[c.path], c.want) || strings.Count(said.String(), "Two hosts of a mesh have one address") != 1 {
+				t.Errorf("the status has %q, want %s of %s; the log, which needs one line:\n%s", told, c.want, c.path, &said)
+			}
+			fake.mu.Lock()
+			fake.addresses = nil
+			fake.mu.Unlock()
+			if r.shared.misnamed.look(r.inForce); !strings.Contains(said.String(), "an address of its own again") {
+				t.Errorf("the end is not told:\n%s", &said)
+			}
+		})
+	}
 }
 
 func TestReloadSeesNewFilesAndChangedDefaults(t *testing.T) {

@@ -29,7 +29,7 @@ type plan struct {
 	paths      []PathSummary // of the configuration, in its order
 	meshed     int           // paths that meshes make
 	mesh       mesh.Made
-	serves     bool          // the configuration has a load server
+	serves     bool // the configuration has a load server
 	shared     sharedSection
 	clock      clockSection
 	watchers   watchersSection

@@ -137,6 +137,9 @@ func (a *Agent) Status() Status {
 		if why, known := a.shared.states.reasonOf(j.task); known {
 			one.judged(why)
 		}
+		if wrong := a.shared.misnamed.reason(t.Path); wrong != "" && one.Reason == "" {
+			one.Cause, one.Reason = probe.CauseOtherHost, wrong
+		}
 		key := report.Probe{Path: t.Path, Probe: t.Probe}
 		one.LastRun, one.Incident = runs[key], incidents[key]
 		if one.LoadTest {

@@ -5,6 +5,7 @@ const (
 	CauseFailed             = "failed"
 	CauseLimited            = "limited"
 	CauseNegativeDelays     = "negative_delays"
+	CauseOtherHost          = "other_host"
 	CausePathMinimum        = "path_minimum"
 	CauseStatelessReflector = "stateless_reflector"
 )
@@ -15,6 +16,7 @@ func Causes() []string {
 		CauseFailed + ": the prober does not run",
 		CauseLimited + ": the last run completed with a note",
 		CauseNegativeDelays + ": by more than their error bound, so that one of the clocks is wrong",
+		CauseOtherHost + ": the peer's name gives the address of another host of the mesh",
 		CausePathMinimum + ": it contradicts the delays",
 		CauseStatelessReflector + ": losses have no direction",
 	}

@@ -97,6 +97,16 @@ type Made struct {
 	Known map[string]string
 	// Absent are the meshes in whose file this host is not found yet: an address of the file may be its own later (DHCP, a VPN).
 	Absent []Absent
+	// Named are the meshes with peers that have a name in place of an address.
+	Named []Named
+}
+
+// Named is a mesh in which the name of a peer may give the address of another host.
+type Named struct {
+	File string
+	// Hosts are the hosts by their addresses in the file, Peers the hosts of the paths whose peer is a name.
+	Hosts map[netip.AddrPort]string
+	Peers map[string]string
 }
 
 // Absent is a mesh without paths.
@@ -194,17 +204,37 @@ func (m *Made) pathsOf(section config.Section, on Machine, groups []metric.Group
 	}
 	own := hosts[self]
 	m.Known[o.HostsFile] = own.Name
+	named := Named{o.HostsFile, map[netip.AddrPort]string{}, map[string]string{}}
+	for _, h := range hosts {
+		if at, is := h.at(); is {
+			named.Hosts[at] = h.Name
+		}
+	}
 	for _, i := range o.peers(hosts, self) {
 		peer, links, linked := hosts[i], own.Link, own.Place
 		if len(links) == 0 {
 			links, linked = o.Link, section
 		}
+		name := o.Prefix + own.Name + "-to-" + peer.Name
+		if _, is := peer.at(); !is {
+			named.Peers[name] = peer.Name
+		}
 		paths = append(paths, config.Path{
-			Name: o.Prefix + own.Name + "-to-" + peer.Name, Peer: peer.Address, Links: links, Labels: peer.Labels,
+			Name: name, Peer: peer.Address, Links: links, Labels: peer.Labels,
 			Probes: slices.Clone(o.Probes), Place: section, Linked: linked, Listed: peer.Place,
 		})
 	}
+	if len(named.Peers) > 0 {
+		m.Named = append(m.Named, named)
+	}
 	return paths, own.Labels[siteLabel], nil
+}
+
+// at is the address of a host with its port; is: it has one, and no name.
+func (h *host) at() (at netip.AddrPort, is bool) {
+	name, port, _ := hostport.Split(h.Address, hostport.Reflector)
+	a, err := netip.ParseAddr(name)
+	return netip.AddrPortFrom(a.Unmap(), port), err == nil
 }
 
 // check checks the keys without the file.
@@ -299,10 +329,10 @@ func (o *Options) find(hosts []host, on Machine) (int, error) {
 	var mine []int
 	addresses := false
 	for i, h := range hosts {
-		name, _, _ := hostport.Split(h.Address, 0)
-		a, err := netip.ParseAddr(name)
-		addresses = addresses || err == nil
-		if strings.EqualFold(name, on.Name) && on.Name != "" || err == nil && slices.Contains(on.Addresses, a.Unmap()) {
+		at, is := h.at()
+		addresses = addresses || is
+		name, _, _ := hostport.Split(h.Address, hostport.Reflector)
+		if strings.EqualFold(name, on.Name) && on.Name != "" || is && slices.Contains(on.Addresses, at.Addr()) {
 			mine = append(mine, i)
 		}
 	}

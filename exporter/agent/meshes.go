@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"oneway.example/exporter/agent/config"
+	"oneway.example/exporter/agent/mesh"
+	"oneway.example/exporter/core/ctxtime"
+	"oneway.example/exporter/core/hostport"
+	"oneway.example/exporter/probe"
+)
+
+// machine is this host, with the names by which the plan in force knows it; the caller of a running agent holds reloading.
+func (a *Agent) machine() mesh.Machine {
+	on := a.options.machine()
+	if a.inForce != nil {
+		on.Known = a.inForce.mesh.Known
+	}
+	return on
+}
+
+// warnAbsent warns of meshes in whose file this host is not found yet.
+func (p *plan) warnAbsent() (found config.Problems) {
+	for _, one := range p.mesh.Absent {
+		found = append(found, one.Warning...)
+	}
+	return found
+}
+
+// watchMeshes reloads the configuration when this host gets an address by which a mesh finds it, and looks for names of hosts that
+// give the address of another one. A plan is reloaded once: if the file has errors by then, its user reloads it.
+func (a *Agent) watchMeshes(ctx context.Context) {
+	var tried *plan
+	for ctxtime.Sleep(ctx, a.options.meshPause) {
+		a.mu.Lock()
+		p := a.inForce
+		a.mu.Unlock()
+		a.shared.misnamed.look(p)
+		if p == tried || len(p.mesh.Absent) == 0 {
+			continue
+		}
+		if on := a.options.machine(); slices.ContainsFunc(p.mesh.Absent, func(one mesh.Absent) bool { return one.Found(on) }) {
+			a.log.Info("This host has an address of the hosts of a mesh now; the configuration is reloaded")
+			tried = p
+			_ = a.Reload() // it logs its error
+		}
+	}
+}
+
+// misnamed are the paths of meshes whose peer's name gives the address of another host, which they measure then.
+type misnamed struct {
+	log *slog.Logger
+
+	mu  sync.Mutex
+	all map[string]string // what is wrong, by path
+}
+
+// look finds these paths at present, and logs which are new and which are over. Of two names with one address, it names the second.
+func (m *misnamed) look(p *plan) {
+	found := map[string]string{}
+	for _, one := range p.mesh.Named {
+		hosts := maps.Clone(one.Hosts)
+		for _, j := range p.jobs {
+			host := one.Peers[j.target.Path]
+			sender, ok := j.running().(probe.Addressed)
+			if host == "" || !ok || !sender.Address().IsValid() {
+				continue
+			}
+			name, port, _ := hostport.Split(j.target.Peer, hostport.Reflector)
+			at := netip.AddrPortFrom(sender.Address().Unmap(), port)
+			switch other := hosts[at]; other {
+			case "":
+				hosts[at] = host
+			case host:
+			default:
+				found[j.target.Path] = fmt.Sprintf("the name %s of host %s has the address %s, which is also of host %s in %s: one of them is wrong, and the path may measure the other host",
+					name, host, at, other, filepath.Base(one.File))
+			}
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for path, why := range found {
+		if m.all[path] != why {
+			m.log.Warn("Two hosts of a mesh have one address", "path", path, "reason", why)
+		}
+	}
+	for path := range m.all {
+		if found[path] == "" {
+			m.log.Info("The host of a mesh has an address of its own again", "path", path)
+		}
+	}
+	m.all = found
+}
+
+// reason is what is wrong with the address of a path's peer; empty: nothing.
+func (m *misnamed) reason(path string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[path]
+}
