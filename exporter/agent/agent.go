@@ -333,6 +333,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 			t.unit.start(ctx)
 		}
 	}
+	awaitListeners(ctx, p.reflector.task, p.loadServer.task)
 	for _, j := range p.jobs {
 		if !fresh[j.task] {
 			kept++

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
@@ -217,4 +219,31 @@ func (s *loadServerSection) show(into *Status) {
 	r.Running = r.Error == "" && len(now.Addrs) > 0
 	r.Error = cmp.Or(r.Error, notListening(now.NotListening))
 	into.LoadServer = r
+}
+
+// listenTimeout is the longest wait for sockets: a state directory on a disk that hangs keeps no agent from measuring.
+const listenTimeout = 10 * time.Second
+
+// awaitListeners waits until each server has tried to listen once, so that the agent is ready, for the service manager, when others
+// reach it. A task may be nil.
+func awaitListeners(ctx context.Context, servers ...*task) {
+	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
+	defer cancel()
+	for _, t := range servers {
+		for t != nil && !t.triedToListen() && ctxtime.Sleep(ctx, time.Millisecond) {
+		}
+	}
+}
+
+// triedToListen reports whether the sockets of a server are open, or cannot be opened at present.
+func (t *task) triedToListen() bool {
+	restarts, err := t.unit.state()
+	if s, ok := t.running().(interface{ Started() <-chan struct{} }); ok && err == nil && restarts == 0 {
+		select {
+		case <-s.Started():
+		default:
+			return false
+		}
+	}
+	return true
 }

@@ -2,10 +2,12 @@ package agent
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"oneway.example/exporter/load/loadcontrol"
 	"oneway.example/exporter/load/loadserver"
@@ -25,6 +27,39 @@ func withLoadServer(t *testing.T) (yaml, text string) {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf("%sstate_dir: %s\nload_server: {listen: [\"127.0.0.1:0\"], tokens_file: %s}\n", twoPaths, dir, file), text
+}
+
+// TestAgentIsReadyWhenItsServersListen: what systemd starts after the agent may reach them at once.
+func TestAgentIsReadyWhenItsServersListen(t *testing.T) {
+	yaml, _ := withLoadServer(t)
+	yaml += "reflector: {listen: [\"127.0.0.1:0\"]}\n"
+	r := newRig(t, newFake(), yaml) // it waits for READY=1
+	listening := func(when string) {
+		t.Helper()
+		if s := r.Status(); !s.Reflector.Listening || !s.LoadServer.Running {
+			t.Errorf("%s: reflector %+v, load server %+v", when, s.Reflector, s.LoadServer)
+		}
+	}
+	listening("at the start")
+	r.write(strings.ReplaceAll(yaml, "{listen", "{allow: [127.0.0.0/8], listen"))
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	listening("after a reload")
+}
+
+// TestAgentIsReadyWithAPortThatIsTaken: the server is tried again, and the agent measures meanwhile.
+func TestAgentIsReadyWithAPortThatIsTaken(t *testing.T) {
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	begin := time.Now()
+	r := newRig(t, newFake(), fmt.Sprintf("%sreflector: {listen: [%q]}\n", twoPaths, taken.LocalAddr()))
+	if since := time.Since(begin); since > listenTimeout/2 || r.Status().Reflector.Listening {
+		t.Errorf("ready after %v, reflector %+v", since, r.Status().Reflector)
+	}
 }
 
 func TestLoadServerRunsAndEndsWithItsSection(t *testing.T) {

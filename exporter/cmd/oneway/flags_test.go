@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +73,23 @@ func startReflector(t *testing.T) string {
 		t.Fatal("the reflector did not print its address")
 	}
 	return at
+}
+
+// TestServerWithoutAnAgentTellsTheServiceManagerThatItListens: what starts after its unit may reach it at once.
+func TestServerWithoutAnAgentTellsTheServiceManagerThatItListens(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenPacket("unixgram", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	t.Setenv("NOTIFY_SOCKET", at)
+	startReflector(t)
+	manager.SetReadDeadline(time.Now().Add(30 * time.Second))
+	text := make([]byte, 100)
+	if n, _, err := manager.ReadFrom(text); err != nil || string(text[:n]) != "READY=1" {
+		t.Errorf("%q, %v", text[:n], err)
+	}
 }
 
 // lines passes on the first write.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/prometheus/common/version"
 
 	"oneway.example/exporter/agent"
@@ -116,6 +117,9 @@ func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open fu
 		case <-ctx.Done():
 		case <-s.Started():
 			announce()
+			if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+				log.Warn("The service manager was not notified", "err", err)
+			}
 		}
 	}()
 	err = s.Run(ctx)
