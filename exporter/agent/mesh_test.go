@@ -205,6 +205,13 @@ func TestNameOfAHostThatGivesTheAddressOfAnotherIsTold(t *testing.T) {
 				}
 				return
 			}
+			silent := r.job(0).running().(*fakeProber)
+			silent.mu.Lock()
+			silent.status.Reason, silent.status.Cause = "it does not reply", "no_reply"
+			silent.mu.Unlock()
+			if one := r.Status().Paths[0].Probes[0]; c.path == "a-to-b" && (one.Cause != "no_reply" || one.Reason != "it does not reply; "+told[c.path]) {
+				t.Errorf("a silent path has %q: %q", one.Cause, one.Reason)
+			}
 			if len(told) != 1 || !strings.HasPrefix(told[c.path], c.want) || strings.Count(said.String(), "Two hosts of a mesh have one address") != 1 {
 				t.Errorf("the status has %q, want %s of %s; the log, which needs one line:\n%s", told, c.want, c.path, &said)
 			}

@@ -139,6 +139,8 @@ func (a *Agent) Status() Status {
 		}
 		if wrong := a.shared.misnamed.reason(t.Path); wrong != "" && one.Reason == "" {
 			one.Cause, one.Reason = probe.CauseOtherHost, wrong
+		} else if wrong != "" {
+			one.Reason += "; " + wrong
 		}
 		key := report.Probe{Path: t.Path, Probe: t.Probe}
 		one.LastRun, one.Incident = runs[key], incidents[key]
