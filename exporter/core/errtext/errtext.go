@@ -34,6 +34,9 @@ var beginnings = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|: |; |\(|\n)(?:(?:` + strings.Join(slices.Concat(Packages(), libraries()), "|") + `): )+`)
 })
 
+// ForbiddenBy is what refuses packets of this host with EPERM: netfilter drops them by a rule, or as the packet of a new flow.
+const ForbiddenBy = "`nft list ruleset` shows the rules of its firewall, and `sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max` whether its table of connections is full"
+
 // Words is the text of an error without the names of packages that begin its parts.
 func Words(err error) string { return beginnings().ReplaceAllString(err.Error(), "$1") }
 

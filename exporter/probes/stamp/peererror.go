@@ -31,7 +31,7 @@ func (v *snapshot) explained() string {
 	case errors.Is(v.peerError, syscall.EINVAL):
 		return fmt.Sprintf("%s: a route of this host drops its packets (blackhole): %s", text, route)
 	case errors.Is(v.peerError, syscall.EPERM):
-		return fmt.Sprintf("%s: a firewall of this host does not let its packets out: `nft list ruleset` shows the rules", text)
+		return fmt.Sprintf("%s: this host does not let its packets out: %s", text, errtext.ForbiddenBy)
 	}
 	return text
 }

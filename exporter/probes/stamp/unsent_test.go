@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,6 +140,16 @@ func TestSilenceAfterRepliesIsNoMissingReflector(t *testing.T) {
 		v.opts.Size = 8000
 		if got := v.silence(); !strings.Contains(got, c.want) || !strings.Contains(got, "an MTU of the path below") {
 			t.Errorf("%s, large packets: %s; want the MTU as a cause", name, got)
+		}
+	}
+}
+
+// The rules of a firewall do not show a full table of connections, which has the same error.
+func TestPacketsThatThisHostRefusesNameFirewallAndTableOfConnections(t *testing.T) {
+	v := snapshot{peerError: os.NewSyscallError("sendmsg", syscall.EPERM)}
+	for _, want := range []string{"`nft list ruleset`", "net.netfilter.nf_conntrack_max"} {
+		if got := v.explained(); !strings.Contains(got, want) {
+			t.Errorf("%q does not have %s", got, want)
 		}
 	}
 }

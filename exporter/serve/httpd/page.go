@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/probe/report"
@@ -117,7 +118,7 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		v.note("The reflector rejects the key of %s; use the same key_file at both ends.", sources(r.KeyFaults.Sources))
 	}
 	if r := s.Reflector; r != nil && r.Forbidden > 0 {
-		v.note("A firewall of this host did not let out %s of the reflector in the last 5 minutes: their senders get no reply; `nft list ruleset` shows the rules.", unit.Counted(r.Forbidden, "reply", "replies"))
+		v.note("This host did not let out %s of the reflector in the last 5 minutes: their senders get no reply; %s.", unit.Counted(r.Forbidden, "reply", "replies"), errtext.ForbiddenBy)
 	}
 	if s.Reports.Error != "" {
 		v.note("The last report of a load test was not stored; its results are available as metrics.")

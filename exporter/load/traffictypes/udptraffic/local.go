@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/runreason"
@@ -102,7 +103,7 @@ func noReply(err error, told, control netip.AddrPort) error {
 	if rejected, ok := errors.AsType[tstamp.ICMPError](err); ok {
 		why = ", " + rejected.Error()
 	} else if errors.Is(err, syscall.EPERM) {
-		return fmt.Errorf("no reply to UDP at %s: this host did not send all packets: %w: its own firewall refuses them (`nft list ruleset`)", told, syscall.EPERM)
+		return fmt.Errorf("no reply to UDP at %s: this host did not send all packets: %w: %s", told, syscall.EPERM, errtext.ForbiddenBy)
 	} else if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return fmt.Errorf("no reply to UDP at %s: this host did not send all packets: %w", told, errno)
 	}
