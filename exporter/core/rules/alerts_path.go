@@ -172,15 +172,20 @@ and
 // directionLoss is the expression of OnewayLossHigh for a peer that replies.
 func directionLoss() string {
 	return promql(`
-$lossRatio5m > on (path) group_left () $lossRatio
+(
+  $lossRatio5m
+  or
+  $least
+) > on (path) group_left () $lossRatio
 and $lossRatio1h > on (path) group_left () $lossRatio
 and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
 		"lossRatio5m": LossRatio5m.Name,
+		"least":       indented(inWindow("5m").LeastLoss()),
 		"lossRatio":   ThresholdLossRatio.ByPath.Name,
 		"lossRatio1h": LossRatio1h.Name,
 		"packetsLost": metric.PacketsLost.Name,
 		"lossPackets": ThresholdLossPackets.ByPath.Name,
-	}) + unlessLoadTest("OnewayLossHigh", LossRatio5m.Name)
+	}) + unlessLoadTest("OnewayLossHigh", latest(metric.PacketsLost.Name))
 }
 
 // BadCallsFor is how long R was below its threshold, without a load test, before OnewayRFactorLow fires.

@@ -111,14 +111,33 @@ unless ignoring (direction)
   + (sum without (direction) ($dropped) or sum without (direction) ($sent) * 0)
   < sum without (direction) ($sent) * $share - $packets
 )
+$told`, names{
+		"told": p.unlessToldLater(packets),
+		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "all": all, "received": p.change(metric.PacketsReceived, reverse),
+		"answered": indented(p.slimAnswered()), "dropped": p.change(metric.PacketsHostDropped), "sent": p.change(metric.PacketsSent, forward),
+		"share": fmt.Sprint(knownShare), "packets": packets,
+	})
+}
+
+// LeastLoss is the least loss by direction, if no packet without an outcome was lost, such as those before a restart of the reflector.
+func (p Packets) LeastLoss() string {
+	return promql(`
+$lost / ignoring (direction) group_left () sum without (direction) ($sent)
+$told`, names{
+		"lost": p.change(metric.PacketsLost), "sent": p.change(metric.PacketsSent, forward), "told": p.unlessToldLater(fmt.Sprintf("2 / %.0f", p.seconds)),
+	})
+}
+
+// unlessToldLater ends an expression of losses by direction: those of an outage before are told at its end.
+func (p Packets) unlessToldLater(packets string) string {
+	return promql(`
 unless ignoring (direction)
 (
   sum without (direction) ($lost)
   > $roundTrips + sum without (direction) ($sent) * $unknown + $packets
 )`, names{
-		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "all": all, "lost": p.change(metric.PacketsLost), "received": p.change(metric.PacketsReceived, reverse),
-		"answered": indented(p.slimAnswered()), "dropped": p.change(metric.PacketsHostDropped), "sent": p.change(metric.PacketsSent, forward),
-		"share": fmt.Sprint(knownShare), "unknown": fmt.Sprintf("%.2g", 1-knownShare), "packets": packets, "roundTrips": p.change(metric.RoundTripLost),
+		"lost": p.change(metric.PacketsLost), "sent": p.change(metric.PacketsSent, forward), "roundTrips": p.change(metric.RoundTripLost),
+		"unknown": fmt.Sprintf("%.2g", 1-knownShare), "packets": packets,
 	})
 }
 
