@@ -28,7 +28,7 @@ type section interface {
 type plan struct {
 	paths      []PathSummary // of the configuration, in its order
 	meshed     int           // paths that meshes make
-	mesh       mesh.Made
+	mesh       mesh.Expansion
 	serves     bool // the configuration has a load server
 	shared     sharedSection
 	clock      clockSection

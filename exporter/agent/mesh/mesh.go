@@ -91,8 +91,8 @@ type Machine struct {
 	Known map[string]string
 }
 
-// Made is what Expand finds besides paths.
-type Made struct {
+// Expansion is what Expand finds besides paths.
+type Expansion struct {
 	// Known are the names by which this host was found, by file of hosts.
 	Known map[string]string
 	// Absent are the meshes in whose file this host is not found yet: an address of the file may be its own later (DHCP, a VPN).
@@ -130,7 +130,7 @@ func ThisMachine() (m Machine) {
 
 // Expand appends the paths of all meshes of a configuration to its paths. The labels of hosts must not be labels of the families
 // of these groups, nor names of points of theirs and of these tables. It sets the site of this host, if a mesh says it.
-func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*record.Schema) (made Made, found config.Problems) {
+func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*record.Schema) (made Expansion, found config.Problems) {
 	made.Known = map[string]string{}
 	makers := map[string]int{} // mesh, by path
 	for i, section := range c.Meshes {
@@ -186,7 +186,7 @@ func read(section config.Section, groups []metric.Group, tables []*record.Schema
 }
 
 // pathsOf makes the paths of one mesh, and finds the site of this host; empty: the file does not say it.
-func (m *Made) pathsOf(section config.Section, on Machine, groups []metric.Group, tables []*record.Schema) (paths []config.Path, site string, err error) {
+func (m *Expansion) pathsOf(section config.Section, on Machine, groups []metric.Group, tables []*record.Schema) (paths []config.Path, site string, err error) {
 	o, hosts, err := read(section, groups, tables)
 	if err != nil {
 		return nil, "", err
