@@ -112,7 +112,7 @@ unless ignoring (direction)
   < sum without (direction) ($sent) * $share - $packets
 )
 $told`, names{
-		"told": p.unlessToldLater(packets),
+		"told":  p.unlessToldLater(packets),
 		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "all": all, "received": p.change(metric.PacketsReceived, reverse),
 		"answered": indented(p.slimAnswered()), "dropped": p.change(metric.PacketsHostDropped), "sent": p.change(metric.PacketsSent, forward),
 		"share": fmt.Sprint(knownShare), "packets": packets,
@@ -128,7 +128,7 @@ $told`, names{
 	})
 }
 
-// unlessToldLater ends an expression of losses by direction: those of an outage before are told at its end.
+// unlessToldLater ends an expression of losses by direction: the directions of an outage before are told at its end.
 func (p Packets) unlessToldLater(packets string) string {
 	return promql(`
 unless ignoring (direction)
