@@ -190,7 +190,7 @@ func residualInflation(days []daily, ends []int) float64 {
 	for i := range ranks {
 		ranks[i] -= float64(len(ranks)+1) / 2
 	}
-	s := dayScores{number, ranks}
+	s := dayScores{day: number, v: ranks}
 	var m neighbors
 	m.add(s)
 	rho := m.rho(1, len(ends)-1)

@@ -111,14 +111,14 @@ func (u unpaired) testAt(v float64) tested {
 	}
 	t := tested{share: share}
 	variance := 0.0
-	variance, t.df = joint(za, zb)
+	variance, t.df = joint(za, zb, 0, 0)
 	t.deviation = math.Sqrt(variance)
 	return t
 }
 
 // joint is the variance of the sum of both. Days that both have are blocks of both, which keeps what such days have in common; if few are
-// in both, the conditions are taken for independent.
-func joint(a, b map[int]float64) (variance, df float64) {
+// in both, the conditions are taken for independent. The noises are as in dayScores.
+func joint(a, b map[int]float64, noiseA, noiseB float64) (variance, df float64) {
 	both := 0
 	for d := range a {
 		if _, ok := b[d]; ok {
@@ -129,10 +129,10 @@ func joint(a, b map[int]float64) (variance, df float64) {
 		for d, v := range b {
 			a[d] += v
 		}
-		return longRun(byDay(a))
+		return longRun(byDay(a, noiseA+noiseB))
 	}
-	va, na := longRun(byDay(a))
-	vb, nb := longRun(byDay(b))
+	va, na := longRun(byDay(a, noiseA))
+	vb, nb := longRun(byDay(b, noiseB))
 	switch {
 	case va+vb == 0:
 		return 0, na + nb

@@ -23,11 +23,14 @@ import (
 type dayScores struct {
 	day []int
 	v   []float64
+	// noise is the part of the squares of v that is chance within the days, as far as it is known: it has no correlation between days, and hides the
+	// correlation of the rest.
+	noise float64
 }
 
 // byDay returns the sums of a map.
-func byDay(sums map[int]float64) dayScores {
-	s := dayScores{day: slices.Sorted(maps.Keys(sums))}
+func byDay(sums map[int]float64, noise float64) dayScores {
+	s := dayScores{day: slices.Sorted(maps.Keys(sums)), noise: noise}
 	for _, d := range s.day {
 		s.v = append(s.v, sums[d])
 	}
@@ -129,6 +132,11 @@ func longRun(s dayScores) (variance, df float64) {
 	}
 	n := float64(m.days)
 	factor := max(inflation(s.day, evenly, m.cautious()), bartlett(s))
+	if noise := min(s.noise, m.squares); noise > 0 {
+		without := m
+		without.squares -= noise
+		factor = max(factor, (noise+without.squares*inflation(s.day, evenly, without.cautious()))/m.squares)
+	}
 	factor = min(factor, n/2)
 	return m.squares * n / (n - factor) * factor, max(1, n/factor-1)
 }

@@ -55,7 +55,7 @@ func (p paired) clustered(mean float64, score func(i int) float64) tested {
 	}
 	t := tested{share: mean}
 	variance := 0.0
-	variance, t.df = longRun(byDay(sums))
+	variance, t.df = longRun(byDay(sums, 0))
 	t.deviation = math.Sqrt(variance)
 	return t
 }

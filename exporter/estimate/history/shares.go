@@ -1,6 +1,10 @@
 package history
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // Counted is an hour's, or a run's, number of events in a whole, such as lost packets in sent ones.
 type Counted struct {
@@ -34,8 +38,8 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	if margin <= 0 {
 		margin = DefaultShareMargin
 	}
-	sa, za, wholeA := scoresOf(a)
-	sb, zb, wholeB := scoresOf(b)
+	sa, za, noiseA, wholeA := scoresOf(a)
+	sb, zb, noiseB, wholeB := scoresOf(b)
 	if !(wholeA > 0 && wholeB > 0) {
 		return Shares{}, false
 	}
@@ -44,7 +48,7 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	for d := range zb {
 		zb[d] = -zb[d]
 	}
-	variance, df := joint(za, zb)
+	variance, df := joint(za, zb, noiseA, noiseB)
 	t := tested{deviation: math.Sqrt(variance), df: df}
 	least := 3 / min(wholeA, wholeB)
 	half := max(t.half(1-Level), least)
@@ -59,8 +63,8 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	return s, true
 }
 
-// scoresOf are the share and the scores of each day.
-func scoresOf(all []Counted) (share float64, z map[int]float64, whole float64) {
+// scoresOf are the share, the scores of each day, and the chance within the days: events come in bursts, and in few of the hours.
+func scoresOf(all []Counted) (share float64, z map[int]float64, noise, whole float64) {
 	events := 0.0
 	for _, c := range all {
 		if usable(c) {
@@ -69,15 +73,24 @@ func scoresOf(all []Counted) (share float64, z map[int]float64, whole float64) {
 	}
 	z = map[int]float64{}
 	if !(whole > 0) {
-		return 0, z, 0
+		return 0, z, 0, 0
 	}
 	share = events / whole
+	squares, hours := map[int]float64{}, map[int]float64{}
 	for _, c := range all {
 		if usable(c) {
-			z[c.Day] += (c.Events - share*c.Whole) / whole
+			score := (c.Events - share*c.Whole) / whole
+			z[c.Day] += score
+			squares[c.Day] += score * score
+			hours[c.Day]++
 		}
 	}
-	return share, z, whole
+	for _, d := range slices.Sorted(maps.Keys(z)) { // the variance of the sum of n hours is n times the variance of one
+		if n := hours[d]; n > 1 {
+			noise += (squares[d] - z[d]*z[d]/n) * n / (n - 1)
+		}
+	}
+	return share, z, noise, whole
 }
 
 func usable(c Counted) bool {

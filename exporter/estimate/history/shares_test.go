@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -44,6 +45,50 @@ func TestSharesOfTwoConditions(t *testing.T) {
 	if float64(covered) < (0.935-tolerance(0.95, n))*float64(n) || float64(wrong) > (0.05+tolerance(0.05, n))*float64(n) {
 		t.Errorf("of %d: %d intervals contain the truth, %d false differences", n, covered, wrong)
 	}
+}
+
+// TestSharesOfCorrelatedDays: bursts in a few hours hide how alike neighboring days are.
+func TestSharesOfCorrelatedDays(t *testing.T) {
+	seed, n := testseed.Of(t), 10**histories
+	for _, days := range []int{28, 90} {
+		for _, rho := range []float64{0.4, 0.6} {
+			covered := 0
+			for i := range n {
+				rng := rand.New(rand.NewPCG(seed, uint64(18e6+i)))
+				v, ok := CompareShares(alike(rng, days, rho), alike(rng, days, rho), 0, Options{})
+				if !ok {
+					t.Fatal("no comparison")
+				}
+				if v.Difference.Low <= 0 && v.Difference.High >= 0 {
+					covered++
+				}
+			}
+			if float64(covered) < (0.935-tolerance(0.95, n))*float64(n) {
+				t.Errorf("%d days with a correlation of %.1f: %d of %d intervals contain the truth", days, rho, covered, n)
+			}
+		}
+	}
+}
+
+// alike is a history of hours with a loss of 0.2 % in bursts of 36 packets, three times as many from 18 to 22 h, whose days are as correlated as rho.
+func alike(rng *rand.Rand, days int, rho float64) (all []Counted) {
+	const spread, sent, burst = 0.6, 3600, 36
+	day := newCorrelated(rng, rho, spread, false)
+	for d := range days {
+		today := 0.002 * math.Exp(day.next()-spread*spread/2) * sent / burst
+		for h := range 24 {
+			c := Counted{Sample: At(monday.Add(time.Duration(24*d+h)*time.Hour), 0), Whole: sent}
+			mean := today
+			if h >= 18 && h < 22 {
+				mean *= 3
+			}
+			for at := rng.ExpFloat64(); at < mean; at += rng.ExpFloat64() {
+				c.Events += burst
+			}
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func TestSharesWithoutLossAreEqualOnlyWithEnoughPackets(t *testing.T) {

@@ -280,7 +280,7 @@ func (g *grid) widening(score func(h int, c cell) float64) (factor, few, df floa
 		for _, c := range all {
 			sums[g.day[c.day]] += score(h, c) - level[c.day]/number[c.day]
 		}
-		m.add(byDay(sums))
+		m.add(byDay(sums, 0))
 	}
 	n := float64(len(g.day))
 	f := min(inflation(g.day, evenly, m.rho(len(g.cells), 1)), n/2)

@@ -109,7 +109,7 @@ func trendHalf(days []daily, slope float64) (half, df float64) {
 	for i := range ranks {
 		ranks[i] -= (n + 1) / 2
 	}
-	s := dayScores{number, ranks}
+	s := dayScores{day: number, v: ranks}
 	var m neighbors
 	m.add(s)
 	linear := func(i int) float64 { return float64(days[i].day) - mean }
