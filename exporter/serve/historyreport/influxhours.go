@@ -234,6 +234,18 @@ func (h influxHours) addRow(r *influxRow, q *Query, columns int, months influxHo
 	}
 }
 
+// ended removes the hours that are over at a time, and returns them in the order of time. The others may have another row.
+func (h influxHours) ended(at time.Time) []*influxHour {
+	over := influxHours{}
+	maps.DeleteFunc(h, func(name string, one *influxHour) bool {
+		if !one.end.After(at) {
+			over[name] = one
+		}
+		return over[name] != nil
+	})
+	return over.sorted()
+}
+
 // sorted are the hours in the order of time.
 func (h influxHours) sorted() []*influxHour {
 	return slices.SortedFunc(maps.Values(h), func(a, b *influxHour) int { return a.end.Compare(b.end) })
@@ -288,7 +300,7 @@ func (d InfluxDB) hours(ctx context.Context, q Query, policy string) (collect, e
 	for i, name := range fields {
 		columns[i] = fmt.Sprintf("%q", name)
 	}
-	all := collect{}
+	all, hours := collect{}, influxHours{}
 	for from := q.From; from.Before(q.To); from = from.Add(rowsChunk) {
 		to := from.Add(rowsChunk)
 		if to.After(q.To) {
@@ -298,13 +310,12 @@ func (d InfluxDB) hours(ctx context.Context, q Query, policy string) (collect, e
 		if err != nil {
 			return nil, err
 		}
-		hours := influxHours{}
 		for i := range rows {
 			if fits(rows[i].Tags, q.Labels) {
 				hours.addRow(&rows[i], &q, len(fields), months)
 			}
 		}
-		for _, one := range hours.sorted() {
+		for _, one := range hours.ended(to) {
 			one.addTo(&q.Measure, all)
 		}
 		q.advance(to)

@@ -133,6 +133,23 @@ func TestAnHourThatEndsAfterTheQueryIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestAnHourOfTwoRequestsIsOneSample: the agent restarted within it, so that it has two rows.
+func TestAnHourOfTwoRequestsIsOneSample(t *testing.T) {
+	begin, n := time.Date(2026, 1, 31, 18, 0, 0, 0, time.UTC), 1.0
+	q, hours := query(t, "delay"), influxHours{}
+	q.To = begin.Add(2 * time.Hour)
+	for _, minute := range []int{0, 40} {
+		at := float64(begin.Add(time.Duration(minute) * time.Minute).Unix())
+		hours.addRow(&influxRow{Tags: map[string]string{"path": "p"}, Values: [][]*float64{{&at, &n}}}, &q, len(rowFields()), nil)
+		if early := hours.ended(begin.Add(30 * time.Minute)); len(early) > 0 {
+			t.Errorf("%d hours are over within the hour", len(early))
+		}
+	}
+	if got := hours.ended(begin.Add(time.Hour)); len(got) != 1 || got[0].sums.number(rowValues) != 2 || len(hours) > 0 {
+		t.Errorf("%d hours, %d left, want one of both rows", len(got), len(hours))
+	}
+}
+
 // Loss is over the outcomes, and over the packets sent where profile slim counts no received ones.
 func TestLossOfARow(t *testing.T) {
 	s := newSums(len(rowFields()), nil)
