@@ -199,7 +199,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { a.watchdog(watching) })
 	watchers.Go(func() { a.watchState(watching) })
-	watchers.Go(func() { a.watchMeshes(watching) })
+	watchers.Go(func() { a.watchNames(watching) })
 	watchers.Go(func() { watchSteps(watching, a.steps, a.shared.events) })
 	watchers.Go(func() { watchDescriptors(watching, a.log, openNull) })
 	a.notify("READY=1")

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -8,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,40 +135,47 @@ func TestReloadOfTheHostsChangesOnlyTheirPaths(t *testing.T) {
 	}
 }
 
-// TestHostWhoseAddressComesLaterHasItsPathsThen: DHCP, a VPN.
-func TestHostWhoseAddressComesLaterHasItsPathsThen(t *testing.T) {
+// TestHostWithoutItsAddressIsNotUsedYet: DHCP, a VPN, VRRP. Its service starts again; a reload keeps what runs.
+func TestHostWithoutItsAddressIsNotUsedYet(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "hosts.yml")
 	if err := os.WriteFile(hosts, []byte(hostsFile(3)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var present atomic.Pointer[netip.Addr]
-	var said await.Text
-	fake := newFake()
+	fake, types := newFake(), Types{}
+	first, second := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	yaml := "mesh: {hosts_file: " + hosts + ", probes: [{type: fake}]}\n"
-	r := newRigWith(t, fake, yaml, func(o *Options) {
-		o.Log, o.meshPause = slog.New(slog.NewTextHandler(&said, nil)), time.Millisecond
-		o.machine = func() mesh.Machine {
-			m := mesh.Machine{Name: "other"}
-			if a := present.Load(); a != nil {
-				m.Addresses = []netip.Addr{*a}
-			}
-			return m
-		}
-	})
-	if err := r.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	if got := said.String(); strings.Count(got, "nor one of its present addresses (none); this mesh has no path until one is; write self: NAME") != 1 {
-		t.Errorf("want one warning:\n%s", got)
-	}
-	present.Store(new(netip.MustParseAddr("192.0.2.2")))
+	present := []netip.Addr{second}
+	machine := func() mesh.Machine { return mesh.Machine{Name: "other", Addresses: present} }
+	r := newRigWith(t, fake, yaml, func(o *Options) { o.machine, types = machine, o.Types })
 	fake.expect(t, "start h01-to-h00", "start h01-to-h02")
-	present.Store(nil) // a lease that ends changes no path
-	r.write(yaml + "defaults: {fake: {interval: 7s}}\n")
-	if err := r.Reload(); err != nil {
+	for interval, some := range map[string][]netip.Addr{"7s": nil, "8s": {first, second}} {
+		present = some
+		r.write(yaml + "defaults: {fake: {interval: " + interval + "}}\n")
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		fake.expect(t, "stop h01-to-h00", "stop h01-to-h02", "start h01-to-h00", "start h01-to-h02")
+		_, err := New(Options{ConfigFile: r.options.ConfigFile, Types: types, machine: machine})
+		if _, ok := errors.AsType[NotYet](err); !ok {
+			t.Errorf("an agent with %v: %v, want NotYet", some, err)
+		}
+	}
+	present = nil
+	if err := os.WriteFile(hosts, []byte("- {name: seoul, address: 203.0.113.7}\n- {name: h00, address: 192.0.2.1}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fake.expect(t, "stop h01-to-h00", "stop h01-to-h02", "start h01-to-h00", "start h01-to-h02")
+	if err := r.Reload(); err == nil || !strings.Contains(err.Error(), "nor one of its present addresses (none)") {
+		t.Errorf("reload of a file without this host: %v", err)
+	}
+	if s := r.Status(); len(s.Paths) != 2 {
+		t.Errorf("%d paths after it, want 2", len(s.Paths))
+	}
+	r.write(yaml + "no_key: 1\n")
+	if _, err := New(Options{ConfigFile: r.options.ConfigFile, Types: types, machine: machine}); err == nil {
+		t.Error("no error of a wrong key")
+	} else if _, ok := errors.AsType[NotYet](err); ok {
+		t.Errorf("a wrong key is NotYet: %v", err)
+	}
 }
 
 // TestNameOfAHostThatGivesTheAddressOfAnotherIsTold: a wrong record of DNS. The path would measure the other host without a word.
@@ -178,11 +185,14 @@ func TestNameOfAHostThatGivesTheAddressOfAnotherIsTold(t *testing.T) {
 	if err := os.WriteFile(hosts, []byte(names), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	own := []netip.Addr{netip.MustParseAddr("192.0.2.9")}
 	for wrong, c := range map[string]struct{ b, d, path, want string }{
-		"own address":         {"192.0.2.1", "192.0.2.4", "a-to-b", "the name b.example of host b has the address 192.0.2.1:862, which is also of host a in hosts.yml"},
-		"of another":          {"192.0.2.2", "2001:db8::c", "a-to-d", "the name d.example of host d has the address [2001:db8::c]:863, which is also of host c in hosts.yml"},
-		"two names, one port": {"192.0.2.5", "192.0.2.4", "a-to-e", "the name e.example of host e has the address 192.0.2.5:862, which is also of host b in hosts.yml"},
-		"another port":        {"192.0.2.2", "192.0.2.1", "", ""},
+		"another one of this host": {"192.0.2.9", "192.0.2.4", "a-to-b", "the name b.example of host b has the address 192.0.2.9:862, which is also of host a in hosts.yml"},
+		"loopback":                 {"127.0.1.1", "192.0.2.4", "a-to-b", "the name b.example of host b has the address 127.0.1.1:862, which is also of host a in hosts.yml"},
+		"own address":              {"192.0.2.1", "192.0.2.4", "a-to-b", "the name b.example of host b has the address 192.0.2.1:862, which is also of host a in hosts.yml"},
+		"of another":               {"192.0.2.2", "2001:db8::c", "a-to-d", "the name d.example of host d has the address [2001:db8::c]:863, which is also of host c in hosts.yml"},
+		"two names, one port":      {"192.0.2.5", "192.0.2.4", "a-to-e", "the name e.example of host e has the address 192.0.2.5:862, which is also of host b in hosts.yml"},
+		"another port":             {"192.0.2.2", "192.0.2.1", "", ""},
 	} {
 		t.Run(wrong, func(t *testing.T) {
 			fake := newFake()
@@ -191,8 +201,8 @@ func TestNameOfAHostThatGivesTheAddressOfAnotherIsTold(t *testing.T) {
 			r := newRigWith(t, fake, "mesh: {hosts_file: "+hosts+", self: a, probes: [{type: fake}]}\n", func(o *Options) {
 				o.Log, o.meshPause = slog.New(slog.NewTextHandler(&said, nil)), time.Hour
 			})
-			r.shared.misnamed.look(r.inForce)
-			r.shared.misnamed.look(r.inForce)
+			r.shared.misnamed.look(r.inForce, own)
+			r.shared.misnamed.look(r.inForce, own)
 			told := map[string]string{}
 			for _, p := range r.Status().Paths {
 				if one := p.Probes[0]; one.Cause == probe.CauseOtherHost {
@@ -218,7 +228,7 @@ func TestNameOfAHostThatGivesTheAddressOfAnotherIsTold(t *testing.T) {
 			fake.mu.Lock()
 			fake.addresses = nil
 			fake.mu.Unlock()
-			if r.shared.misnamed.look(r.inForce); !strings.Contains(said.String(), "an address of its own again") {
+			if r.shared.misnamed.look(r.inForce, own); !strings.Contains(said.String(), "an address of its own again") {
 				t.Errorf("the end is not told:\n%s", &said)
 			}
 		})

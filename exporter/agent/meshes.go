@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/agent/mesh"
 	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/hostport"
@@ -26,31 +25,19 @@ func (a *Agent) machine() mesh.Machine {
 	return on
 }
 
-// warnAbsent warns of meshes in whose file this host is not found yet.
-func (p *plan) warnAbsent() (found config.Problems) {
-	for _, one := range p.mesh.Absent {
-		found = append(found, one.Warning...)
-	}
-	return found
-}
+// NotYet is the error of a configuration that can be used when this host has an address of the hosts of its mesh.
+type NotYet struct{ error }
 
-// watchMeshes reloads the configuration when this host gets an address by which a mesh finds it, and looks for names of hosts that
-// give the address of another one. A plan is reloaded once: if the file has errors by then, its user reloads it.
-func (a *Agent) watchMeshes(ctx context.Context) {
-	var tried *plan
+// Unwrap returns the problems.
+func (e NotYet) Unwrap() error { return e.error }
+
+// watchNames looks for names of hosts that give the address of another one.
+func (a *Agent) watchNames(ctx context.Context) {
 	for ctxtime.Sleep(ctx, a.options.meshPause) {
 		a.mu.Lock()
 		p := a.inForce
 		a.mu.Unlock()
-		a.shared.misnamed.look(p)
-		if p == tried || len(p.mesh.Absent) == 0 {
-			continue
-		}
-		if on := a.options.machine(); slices.ContainsFunc(p.mesh.Absent, func(one mesh.Absent) bool { return one.Found(on) }) {
-			a.log.Info("This host has an address of the hosts of a mesh now; the configuration is reloaded")
-			tried = p
-			_ = a.Reload() // it logs its error
-		}
+		a.shared.misnamed.look(p, a.options.machine().Addresses)
 	}
 }
 
@@ -62,8 +49,9 @@ type misnamed struct {
 	all map[string]string // what is wrong, by path
 }
 
-// look finds these paths at present, and logs which are new and which are over. Of two names with one address, it names the second.
-func (m *misnamed) look(p *plan) {
+// look finds these paths at present, and logs which are new and which are over. Of two names with one address, it names the second. own are the
+// addresses of this host.
+func (m *misnamed) look(p *plan, own []netip.Addr) {
 	found := map[string]string{}
 	for _, one := range p.mesh.Named {
 		hosts := maps.Clone(one.Hosts)
@@ -75,6 +63,9 @@ func (m *misnamed) look(p *plan) {
 			}
 			name, port, _ := hostport.Split(j.target.Peer, hostport.Reflector)
 			at := netip.AddrPortFrom(sender.Address().Unmap(), port)
+			if port == one.Port && (at.Addr().IsLoopback() || slices.Contains(own, at.Addr())) {
+				hosts[at] = one.Own
+			}
 			switch other := hosts[at]; other {
 			case "":
 				hosts[at] = host

@@ -99,7 +99,10 @@ func (a *Agent) plan() (*plan, error) {
 	found = append(found, m.paths(c)...)
 	found = append(found, checkLinks(c, p)...)
 	if found = undecoded.With(found); len(found) > 0 {
-		return nil, found.Sort()
+		if found = found.Sort(); len(found) == made.Unfound {
+			return nil, NotYet{found}
+		}
+		return nil, found
 	}
 	if found = p.checkQuotas(c); len(found) > 0 {
 		return nil, found.Sort()

@@ -69,7 +69,7 @@ func summarize(c *config.Config, p *plan) Summary {
 		Reflector: p.reflector.task != nil, LoadServer: p.loadServer.task != nil,
 	}
 	p.unmade = append(p.warnState(c), p.watchers.missing()...)
-	s.Warnings = slices.Concat(p.warnZone(c), p.shared.warnHolidays(c, time.Now()), p.warnMaintenance(), warnPeers(c), p.unbracketed, p.warnLinks(c), p.warnAbsent()).Sort()
+	s.Warnings = slices.Concat(p.warnZone(c), p.shared.warnHolidays(c, time.Now()), p.warnMaintenance(), warnPeers(c), p.unbracketed, p.warnLinks(c)).Sort()
 	return s
 }
 

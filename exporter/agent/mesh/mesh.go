@@ -95,8 +95,8 @@ type Machine struct {
 type Expansion struct {
 	// Known are the names by which this host was found, by file of hosts.
 	Known map[string]string
-	// Absent are the meshes in whose file this host is not found yet: an address of the file may be its own later (DHCP, a VPN).
-	Absent []Absent
+	// Unfound are the problems of meshes in whose file this host is not found, and may be later: an address comes or goes (DHCP, a VPN, VRRP).
+	Unfound int
 	// Named are the meshes with peers that have a name in place of an address.
 	Named []Named
 }
@@ -104,27 +104,33 @@ type Expansion struct {
 // Named is a mesh in which the name of a peer may give the address of another host.
 type Named struct {
 	File string
+	// Own is this host, and Port its port.
+	Own  string
+	Port uint16
 	// Hosts are the hosts by their addresses in the file, Peers the hosts of the paths whose peer is a name.
 	Hosts map[netip.AddrPort]string
 	Peers map[string]string
 }
 
-// Absent is a mesh without paths.
-type Absent struct {
-	Warning config.Problems
-	// Found reports whether a machine is found in the file.
-	Found func(on Machine) bool
-}
-
 // ThisMachine is the one that the process runs on. What the system does not tell is empty.
 func ThisMachine() (m Machine) {
 	m.Name, _ = os.Hostname()
-	all, _ := net.InterfaceAddrs()
-	for _, a := range all {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
-			m.Addresses = append(m.Addresses, p.Addr())
+	links, _ := net.Interfaces()
+	var ofLinks []netip.Addr // after the others: an error lists the first four
+	for _, link := range links {
+		all, _ := link.Addrs()
+		for _, a := range all {
+			p, err := netip.ParsePrefix(a.String())
+			switch one := p.Addr(); {
+			case err != nil || one.IsLoopback():
+			case one.Is6() && one.IsLinkLocalUnicast():
+				ofLinks = append(ofLinks, one.WithZone(link.Name))
+			default:
+				m.Addresses = append(m.Addresses, one)
+			}
 		}
 	}
+	m.Addresses = append(m.Addresses, ofLinks...)
 	return m
 }
 
@@ -136,6 +142,9 @@ func Expand(c *config.Config, on Machine, groups []metric.Group, tables []*recor
 	for i, section := range c.Meshes {
 		paths, site, err := made.pathsOf(section, on, groups, tables)
 		if err != nil {
+			if _, ok := errors.AsType[unfound](err); ok {
+				made.Unfound++
+			}
 			found = append(found, section.Problems(err)...)
 			continue
 		}
@@ -192,19 +201,13 @@ func (m *Expansion) pathsOf(section config.Section, on Machine, groups []metric.
 		return nil, "", err
 	}
 	self, err := o.find(hosts, on)
-	if errors.Is(err, errAbsent) {
-		m.Absent = append(m.Absent, Absent{section.Problems(option.Errorf("self", "%v", err)), func(on Machine) bool {
-			_, err := o.find(hosts, on)
-			return err == nil
-		}})
-		return nil, "", nil
-	}
 	if err != nil {
 		return nil, "", err
 	}
 	own := hosts[self]
 	m.Known[o.HostsFile] = own.Name
-	named := Named{o.HostsFile, map[netip.AddrPort]string{}, map[string]string{}}
+	_, port, _ := hostport.Split(own.Address, hostport.Reflector)
+	named := Named{o.HostsFile, own.Name, port, map[netip.AddrPort]string{}, map[string]string{}}
 	for _, h := range hosts {
 		if at, is := h.at(); is {
 			named.Hosts[at] = h.Name
@@ -308,10 +311,14 @@ func endpoint(address string) (string, error) {
 	return net.JoinHostPort(strings.ToLower(name), strconv.Itoa(int(port))), nil
 }
 
-// errAbsent is the error of find where this host may be found later.
-var errAbsent = errors.New("this mesh has no path until one is; write self: NAME, which needs none")
+// unfound is the error of a host that is not found, and may be later.
+type unfound struct{ error }
 
-// find finds this host in the file: by self, or by its name, or else by an address of its interfaces, or as the one that it was before.
+// Unwrap returns the cause.
+func (e unfound) Unwrap() error { return e.error }
+
+// find finds this host in the file: by self, or by its name, or else by an address of its interfaces, or, where that is none or several, as the one
+// that it was before.
 func (o *Options) find(hosts []host, on Machine) (int, error) {
 	file := filepath.Base(o.HostsFile)
 	if o.Self != auto {
@@ -327,10 +334,8 @@ func (o *Options) find(hosts []host, on Machine) (int, error) {
 		}
 	}
 	var mine []int
-	addresses := false
 	for i, h := range hosts {
 		at, is := h.at()
-		addresses = addresses || is
 		name, _, _ := hostport.Split(h.Address, hostport.Reflector)
 		if strings.EqualFold(name, on.Name) && on.Name != "" || is && slices.Contains(on.Addresses, at.Addr()) {
 			mine = append(mine, i)
@@ -340,17 +345,14 @@ func (o *Options) find(hosts []host, on Machine) (int, error) {
 	switch {
 	case len(mine) == 1:
 		return mine[0], nil
-	case len(mine) == 0 && known >= 0:
+	case known >= 0:
 		return known, nil
 	case len(mine) == 0:
-		missing := fmt.Sprintf("is auto, but %s has neither this host's name (%s) nor one of its present addresses (%s)", file, cmp.Or(on.Name, "unknown"), listed(on.Addresses))
-		if addresses {
-			return 0, fmt.Errorf("%s; %w", missing, errAbsent)
-		}
-		return 0, option.Errorf("self", "%s; write self: NAME, which needs none", missing)
+		return 0, unfound{option.Errorf("self", "is auto, but %s has neither this host's name (%s) nor one of its present addresses (%s); write self: NAME, which needs none",
+			file, cmp.Or(on.Name, "unknown"), listed(on.Addresses))}
 	}
-	return 0, option.Errorf("self", "is auto, but the addresses of this host are those of %s and %s in %s; write self: NAME",
-		hosts[mine[0]].Name, hosts[mine[1]].Name, file)
+	return 0, unfound{option.Errorf("self", "is auto, but the addresses of this host are those of %s and %s in %s; write self: NAME",
+		hosts[mine[0]].Name, hosts[mine[1]].Name, file)}
 }
 
 // listed lists a few addresses.

@@ -128,6 +128,9 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	}
 	o.Series = seriesOf(&o.Types, sink)
 	a, err := agent.New(o)
+	if _, later := errors.AsType[agent.NotYet](err); later {
+		return fmt.Errorf("the configuration cannot be used yet:\n%w", err)
+	}
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is rejected:\n%w", err)}
 	}
