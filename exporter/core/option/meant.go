@@ -3,6 +3,7 @@ package option
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,9 @@ func prefixOf(unit string, ends ...string) string {
 	return ""
 }
 
+// thousands is the factor of a decimal prefix.
+func thousands(prefix string) float64 { return math.Pow(1000, float64(strings.Index(" kMGT", prefix))) }
+
 // rateMeant is the error of a rate. Bytes are eight bits.
 func rateMeant(s string) error {
 	number, unit := numberAndUnit(s)
@@ -59,14 +63,23 @@ func rateMeant(s string) error {
 	if b, err := units.ParseStrictBytes(number + strings.TrimSuffix(unit, "/s")); err == nil && strings.Contains(unit, "iB") {
 		return fmt.Errorf("a rate is in bits a second; write %s for this many bytes, or %s%sbit for bits", Rate(b), number, unit[:1])
 	}
-	p := prefixOf(unit, "")
-	if p == "T" {
+	if binary, ok := strings.CutSuffix(strings.TrimSuffix(unit, "/s"), "ibit"); ok {
+		if b, err := units.ParseStrictBytes(number + binary + "iB"); err == nil {
+			return fmt.Errorf("a rate has decimal prefixes; write %s", Rate(b/8))
+		}
+	}
+	bits, asBits, asBytes := prefixOf(unit, "bit", "bps"), prefixOf(unit, ""), prefixOf(unit, "B", "Byte", "byte")
+	p := bits + asBits + asBytes
+	switch large := n * thousands(p) * 8; {
+	case p == "T" || large > 8*maxBits || asBytes != "" && large > maxBits:
 		return errLarge
-	}
-	if p != "" {
+	case bits != "":
+		return fmt.Errorf("write %s%sbit", number, p)
+	case asBits != "" && large > maxBits:
+		return fmt.Errorf("write %s%sbit for bits a second", number, p)
+	case asBits != "":
 		return fmt.Errorf("write %s%sbit for bits a second, or %s%sbit if %s %sB (bytes) a second are meant", number, p, inBytes, p, number, p)
-	}
-	if p := prefixOf(unit, "B", "Byte", "byte"); p != "" {
+	case asBytes != "":
 		return fmt.Errorf("a rate is in bits a second; write %s%sbit for this many bytes, or %s%sbit for bits", inBytes, p, number, p)
 	}
 	if unit == "" {
