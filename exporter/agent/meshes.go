@@ -52,15 +52,24 @@ type misnamed struct {
 // look finds these paths at present, and logs which are new and which are over. Of two names with one address, it names the second. own are the
 // addresses of this host.
 func (m *misnamed) look(p *plan, own []netip.Addr) {
-	found := map[string]string{}
+	found, right := map[string]string{}, map[string]bool{}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, one := range p.mesh.Named {
 		hosts := maps.Clone(one.Hosts)
 		for _, j := range p.jobs {
 			host := one.Peers[j.target.Path]
 			sender, ok := j.running().(probe.Addressed)
-			if host == "" || !ok || !sender.Address().IsValid() {
+			if host == "" || !ok {
 				continue
 			}
+			if !sender.Address().IsValid() { // not known at present, such as after a reload
+				if was := m.all[j.target.Path]; was != "" {
+					found[j.target.Path] = was
+				}
+				continue
+			}
+			right[j.target.Path] = true
 			name, port, _ := hostport.Split(j.target.Peer, hostport.Reflector)
 			at := netip.AddrPortFrom(sender.Address().Unmap(), port)
 			if port == one.Port && (at.Addr().IsLoopback() || slices.Contains(own, at.Addr())) {
@@ -76,15 +85,13 @@ func (m *misnamed) look(p *plan, own []netip.Addr) {
 			}
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	for path, why := range found {
 		if m.all[path] != why {
 			m.log.Warn("Two hosts of a mesh have one address", "path", path, "reason", why)
 		}
 	}
 	for path := range m.all {
-		if found[path] == "" {
+		if found[path] == "" && right[path] {
 			m.log.Info("The host of a mesh has an address of its own again", "path", path)
 		}
 	}

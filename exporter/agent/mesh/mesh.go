@@ -93,7 +93,7 @@ type Machine struct {
 
 // Expansion is what Expand finds besides paths.
 type Expansion struct {
-	// Known are the names by which this host was found, by file of hosts.
+	// Known are the names by which auto found this host, by file of hosts.
 	Known map[string]string
 	// Unfound are the problems of meshes in whose file this host is not found, and may be later: an address comes or goes (DHCP, a VPN, VRRP).
 	Unfound int
@@ -205,7 +205,9 @@ func (m *Expansion) pathsOf(section config.Section, on Machine, groups []metric.
 		return nil, "", err
 	}
 	own := hosts[self]
-	m.Known[o.HostsFile] = own.Name
+	if o.Self == auto {
+		m.Known[o.HostsFile] = own.Name
+	}
 	_, port, _ := hostport.Split(own.Address, hostport.Reflector)
 	named := Named{o.HostsFile, own.Name, port, map[netip.AddrPort]string{}, map[string]string{}}
 	for _, h := range hosts {
