@@ -41,7 +41,7 @@ type Document struct {
 	// TXUncertain counts delays of packets that may have left the sending host later after their timestamp than its error bound allows.
 	TXUncertain document.ByDirection[uint64] `json:"tx_uncertain_delays"`
 	// UnknownDelays counts packets that were received or have no outcome, and whose delay is not known, because the reply was lost or
-	// a clock was not trusted, or in reverse because it is the reply to a copy of a request, which the path made; absent without such a packet. What they can change of R and of the quantiles is within the error bound, or R or the quantile is null.
+	// a clock was not trusted, or in reverse because it is the late reply to a copy of a request, which the path made; absent without such a packet. What they can change of R and of the quantiles is within the error bound, or R or the quantile is null.
 	UnknownDelays document.ByDirection[uint64] `json:"unknown_delays,omitzero"`
 	// Invalid counts delays without a valid bound, by reason.
 	Invalid document.ByDirection[map[string]uint64] `json:"invalid_delays"`

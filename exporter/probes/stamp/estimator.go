@@ -146,10 +146,19 @@ func (e *estimator) conclude(a *ledger.PendingReply) {
 	e.ends.Local.Conversion = e.conversion()
 	clocks := e.judge(a)
 	e.lastConcluded, e.remoteReason = p.T4.At, p.Remote.Reason
-	forward, fault := e.measure(&e.ways[sample.Forward], a, p.Seq, p.T1, p.T2, clocks)
-	reverse, fault2 := e.measure(&e.ways[sample.Reverse], a, p.ReverseSeq, p.T3, p.T4, clocks)
-	if fault || fault2 {
+	reverse, fault := e.measure(&e.ways[sample.Reverse], a, p.ReverseSeq, p.T3, p.T4, clocks)
+	forward := sample.Delay{Reason: sample.NoStamp}
+	if !a.Copy {
+		var fault2 bool
+		forward, fault2 = e.measure(&e.ways[sample.Forward], a, p.Seq, p.T1, p.T2, clocks)
+		fault = fault || fault2
+	}
+	if fault {
 		e.parts.disproved, e.disproved = true, int(sample.FaultTime/max(e.opts.Window, 1))+1
+	}
+	if a.Copy {
+		e.record(a, forward, reverse)
+		return
 	}
 	if e.observe != nil {
 		e.observe(*p, forward, reverse)

@@ -258,6 +258,25 @@ func TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime(t *testing.T) {
 	}
 }
 
+// TestRepliesToCopiesHaveADelayInReverse: the path duplicates a tenth of the requests. Each copy has a reply, which counts in reverse.
+func TestRepliesToCopiesHaveADelayInReverse(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
+	const n, each = 300, 10
+	var p *proxy
+	p = newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+		if s, err := stampfmt.ParseSender(payload); d == sample.Forward && err == nil && !isStatsQuery(payload) && s.Seq%each == 3 {
+			_, _ = p.remote.Write(payload)
+		}
+		return 0, false
+	})
+	o := quick()
+	o.LossTimeout = time.Second
+	r := b.to(p.addr).measure(t, o, n)
+	if f, v := r.Forward, r.Reverse; *f.Duplicated != n/each || *f.Received != n || *v.Received != n+n/each || f.UnknownDelays+v.UnknownDelays > 0 || v.Delay == nil || v.Delay.P95 == nil || v.PDV == nil {
+		t.Errorf("forward %s\nreverse %s", asJSON(t, f), asJSON(t, v))
+	}
+}
+
 // TestLossOfTheRepliesSpoilsNoForwardLoss: lost replies do not change the forward loss; the forward delays that they had are
 // unknown, and counted.
 func TestLossOfTheRepliesSpoilsNoForwardLoss(t *testing.T) {

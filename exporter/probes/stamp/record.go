@@ -13,7 +13,7 @@ func (e *estimator) recordTo(r *record.Recorder, path *probe.Target) {
 	e.packets, e.path = r.Packets(), path
 }
 
-// record records an answered packet.
+// record records an answered packet. The reply to a copy of one is only of the delays in reverse.
 func (e *estimator) record(a *ledger.PendingReply, forward, reverse sample.Delay) {
 	if e.collect == nil && !e.packets.HasListeners() {
 		return
@@ -25,10 +25,15 @@ func (e *estimator) record(a *ledger.PendingReply, forward, reverse sample.Delay
 	if a.Expired {
 		p.Outcome = record.Late
 	}
+	if a.Copy {
+		p.TooLate[sample.Forward] = true // in no distribution
+	}
 	if e.collect != nil {
 		e.collect.add(&p)
 	}
-	e.packets.Record(&p)
+	if !a.Copy {
+		e.packets.Record(&p)
+	}
 }
 
 // recordLost records a packet without a reply within the loss timeout.

@@ -31,6 +31,8 @@ type PendingReply struct {
 	undecided bool
 	// Expired: the round trip exceeded the loss timeout.
 	Expired bool
+	// Copy: the path duplicated the request, and this is the reply to a copy, a packet of its own in reverse only.
+	Copy bool
 }
 
 // replies holds the pending replies.

@@ -107,6 +107,9 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 		if r.counted() && q.Seq >= a.fwd.lastOverdue && !a.remoteLost(q.Seq) && a.overdue(one)[sample.Forward] {
 			a.fwd.tooLate(q.Seq)
 		}
+	case !first && (where == seqwin.Unique || where == seqwin.Reordered):
+		one.Copy = true
+		a.replies.put(one, a.conclude)
 	case !first:
 	case where == seqwin.Late:
 		// It is lost in reverse; its forward delay is valid.
