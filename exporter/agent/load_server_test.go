@@ -48,6 +48,17 @@ func TestAgentIsReadyWhenItsServersListen(t *testing.T) {
 	listening("after a reload")
 }
 
+// TestAgentIsReadyWhenItsReflectorListens: no load server, whose key takes longer.
+func TestAgentIsReadyWhenItsReflectorListens(t *testing.T) {
+	for range 20 {
+		r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"]}\n")
+		if !r.Status().Reflector.Listening {
+			t.Fatal("the agent is ready before its reflector listens")
+		}
+		r.stop()
+	}
+}
+
 // TestAgentIsReadyWithAPortThatIsTaken: the server is tried again, and the agent measures meanwhile.
 func TestAgentIsReadyWithAPortThatIsTaken(t *testing.T) {
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
