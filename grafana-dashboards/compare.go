@@ -144,7 +144,7 @@ func summaryTable() *tablepanel.PanelBuilder {
 	}
 	return columns(text{
 		"A and B, $direction",
-		"The paths of each condition in its period, all their packets together: known delays, median and 95th percentile with the largest error bound of a delay, loss, largest delay; and how much more B has. Whether A and B differ by more than chance is below. Corresponds to the D-ITG report: its service conditions.",
+		"The paths of each condition in its period, all their packets together: known delays, median and 95th percentile with the largest error bound of a delay, loss (packets without an outcome count as not lost), largest delay; and how much more B has. Whether A and B differ by more than chance is below. Corresponds to the D-ITG report: its service conditions.",
 		"none", noCompared,
 	},
 		column{title: "condition", label: "condition", empty: "no recorded hours", own: append(wrapped("color-text"), prop("custom.width", 105), prop("mappings", values(map[string]dashboard.ValueMappingResult{

@@ -43,7 +43,7 @@ func monthsTable() *tablepanel.PanelBuilder {
 	}
 	p := plainTable(text{
 		"Months, $direction",
-		"Calendar months in the local time of the agent: number of known delays, their median and 95th percentile, loss, availability, the days that were measured, and minutes of a call with R below 70 and 80 (codec above, with the playout buffer that has more of them). All are sums over whole days, which are recorded on the morning after. Select the direction above.",
+		"Calendar months in the local time of the agent: number of known delays, their median and 95th percentile, loss (packets without an outcome, as in an outage, count as not lost), availability, the days that were measured, and minutes of a call with R below 70 and 80 (codec above, with the playout buffer that has more of them). All are sums over whole days, which are recorded on the morning after. Select the direction above.",
 		"none", noHours,
 	}).Span(14).Height(15).
 		Targets(targets(one(table(strings.Join(values, " or "))))).

@@ -69,7 +69,7 @@ unless on (job, instance, path, probe) $probeUp == 0`, names{
 			OfSite:   true,
 			Severity: Warning, Component: Path, For: time.Minute,
 			Summary: "{{ $labels.path }} loses {{ $value | humanizePercentage }} {{ $labels.direction }}",
-			Description: "{{ $labels.path }}/{{ $labels.probe }} lost {{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the last 5 minutes" +
+			Description: "{{ $labels.path }}/{{ $labels.probe }} lost " + orElse(lookup(LossRatio5m.Name+sameDirection, ""), "at least ") + "{{ $value | humanizePercentage }} of its {{ $labels.direction }} packets in the last 5 minutes" +
 				lookup(LossRatio1h.Name+sameDirection, " and {{ .Value | humanizePercentage }} in the last hour") +
 				lookup(metric.LossBurstRatio.Name+sameDirection, "; burst ratio {{ .Value | printf \"%.1f\" }} (1 is random)") + ".",
 		},

@@ -93,9 +93,8 @@ func (p Packets) gauge(d *metric.Desc) string {
 // and more than two, have no outcome in a direction: they may all be lost. It is also absent if as many more were lost in the directions
 // than round trips: after an outage the directions of packets that were lost during it are told.
 func (p Packets) Loss() string {
-	packets, all := "2", "sum without (direction) ("+p.change(metric.PacketsLost)+")"
+	all := "sum without (direction) (" + p.change(metric.PacketsLost) + ")"
 	if !p.Sum {
-		packets += fmt.Sprintf(" / %.0f", p.seconds)
 		all += fmt.Sprintf(" * %.5g", 1+unextrapolated.Seconds()/p.seconds)
 	}
 	return promql(`
@@ -112,11 +111,19 @@ unless ignoring (direction)
   < sum without (direction) ($sent) * $share - $packets
 )
 $told`, names{
-		"told":  p.unlessToldLater(packets),
+		"told":  p.unlessToldLater(),
 		"ratio": ratioOfDecided(p.change(metric.PacketsLost), p.Received()), "all": all, "received": p.change(metric.PacketsReceived, reverse),
 		"answered": indented(p.slimAnswered()), "dropped": p.change(metric.PacketsHostDropped), "sent": p.change(metric.PacketsSent, forward),
-		"share": fmt.Sprint(knownShare), "packets": packets,
+		"share": fmt.Sprint(knownShare), "packets": p.tolerance(),
 	})
+}
+
+// tolerance is the number of packets that change no loss.
+func (p Packets) tolerance() string {
+	if p.Sum {
+		return "2"
+	}
+	return fmt.Sprintf("2 / %.0f", p.seconds)
 }
 
 // LeastLoss is the least loss by direction, if no packet without an outcome was lost, such as those before a restart of the reflector.
@@ -124,12 +131,12 @@ func (p Packets) LeastLoss() string {
 	return promql(`
 $lost / ignoring (direction) group_left () sum without (direction) ($sent)
 $told`, names{
-		"lost": p.change(metric.PacketsLost), "sent": p.change(metric.PacketsSent, forward), "told": p.unlessToldLater(fmt.Sprintf("2 / %.0f", p.seconds)),
+		"lost": p.change(metric.PacketsLost), "sent": p.change(metric.PacketsSent, forward), "told": p.unlessToldLater(),
 	})
 }
 
 // unlessToldLater ends an expression of losses by direction: the directions of an outage before are told at its end.
-func (p Packets) unlessToldLater(packets string) string {
+func (p Packets) unlessToldLater() string {
 	return promql(`
 unless ignoring (direction)
 (
@@ -137,7 +144,7 @@ unless ignoring (direction)
   > $roundTrips + sum without (direction) ($sent) * $unknown + $packets
 )`, names{
 		"lost": p.change(metric.PacketsLost), "sent": p.change(metric.PacketsSent, forward), "roundTrips": p.change(metric.RoundTripLost),
-		"unknown": fmt.Sprintf("%.2g", 1-knownShare), "packets": packets,
+		"unknown": fmt.Sprintf("%.2g", 1-knownShare), "packets": p.tolerance(),
 	})
 }
 

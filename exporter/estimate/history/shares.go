@@ -10,6 +10,8 @@ import (
 type Counted struct {
 	Sample        // Value and Bound are not used
 	Events, Whole float64
+	// Undecided may be events or not: packets of the whole without an outcome, for ever.
+	Undecided float64
 }
 
 // Shares is the share of condition A against the share of condition B, such as loss.
@@ -17,6 +19,8 @@ type Shares struct {
 	A, B Counts
 	// ShareA and ShareB are all events over all wholes, 0..1.
 	ShareA, ShareB float64
+	// UndecidedA and UndecidedB are how much larger the shares may be, 0..1.
+	UndecidedA, UndecidedB float64
 	// Difference is A - B.
 	Difference Estimate
 	// Corrected is Difference with the limits that hold for all Options.Comparisons together: the outcome Differs needs them.
@@ -32,6 +36,8 @@ const DefaultShareMargin = 0.001
 // CompareShares compares shares; false without a whole in either. Days are the blocks: the scores of a ratio of sums (Cochran 1977,
 // section 6.3), with the variance of longrun.go. A margin of 0 is DefaultShareMargin.
 //
+// The limits are of all that the undecided ones may be.
+//
 // The interval is at least three events wide on each side, the upper limit of 95 % of none (Hanley 1983): without any event there is no
 // variance to observe.
 func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
@@ -43,7 +49,7 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	if !(wholeA > 0 && wholeB > 0) {
 		return Shares{}, false
 	}
-	s := Shares{A: Count(plain(a)), B: Count(plain(b)), ShareA: sa, ShareB: sb}
+	s := Shares{A: Count(plain(a)), B: Count(plain(b)), ShareA: sa, ShareB: sb, UndecidedA: undecided(a) / wholeA, UndecidedB: undecided(b) / wholeB}
 	all := Count(append(plain(a), plain(b)...)).Days
 	for d := range zb {
 		zb[d] = -zb[d]
@@ -54,13 +60,24 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	half := max(t.half(1-Level), least)
 	strict := max(t.half((1-Level)/o.comparisons()), least)
 	d := sa - sb
-	s.Difference = Estimate{d, d - half, d + half}
+	s.Difference = Estimate{d, d - half - s.UndecidedB, d + half + s.UndecidedA}
 	if s.P = 1; t.deviation > 0 {
 		s.P = tail(d/t.deviation, df)
 	}
-	s.Corrected = Estimate{d, d - strict, d + strict}
-	s.Verdict = judge(s.Difference, s.Corrected, 0, df, all, o, margin)
+	s.Corrected = Estimate{d, d - strict - s.UndecidedB, d + strict + s.UndecidedA}
+	if s.Verdict = judge(s.Difference, s.Corrected, (s.UndecidedA+s.UndecidedB)/2, df, all, o, margin); s.Verdict.Reason == WideBound {
+		s.Verdict.Reason = ManyUndecided
+	}
 	return s, true
+}
+
+func undecided(all []Counted) (sum float64) {
+	for _, c := range all {
+		if usable(c) {
+			sum += min(max(c.Undecided, 0), c.Whole-min(c.Events, c.Whole))
+		}
+	}
+	return sum
 }
 
 // scoresOf are the share, the scores of each day, and the chance within the days: events come in bursts, and in few of the hours.

@@ -91,6 +91,30 @@ func alike(rng *rand.Rand, days int, rho float64) (all []Counted) {
 	return all
 }
 
+// TestPacketsWithoutAnOutcomeMayBeLost: of half of the hours of A a tenth, as where the remote host is off.
+func TestPacketsWithoutAnOutcomeMayBeLost(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	a, b := losses(rng, 28, 0.0003), losses(rng, 28, 0.0003)
+	if v, _ := CompareShares(a, b, 0, Options{}); v.Verdict.Outcome != Equal {
+		t.Errorf("with all outcomes: %+v, want equal", v)
+	}
+	for i := range a {
+		if i%2 == 0 {
+			a[i].Undecided = a[i].Whole / 10
+		}
+	}
+	v, _ := CompareShares(a, b, 0, Options{})
+	if v.Verdict.Outcome != Unknown || v.Verdict.Reason != ManyUndecided || math.Abs(v.UndecidedA-0.05) > 1e-9 || v.Difference.High < 0.05 || v.Difference.Low < -0.001 {
+		t.Errorf("without: %+v, want that it cannot be told", v)
+	}
+	if v, _ := CompareShares(b, a, 0, Options{}); v.Verdict.Reason != ManyUndecided || v.Difference.Low > -0.05 {
+		t.Errorf("the other way round: %+v", v)
+	}
+	if v, _ := CompareShares(losses(rng, 28, 0.2), a, 0, Options{}); v.Verdict.Outcome != Differs || v.Verdict.AtLeast > 0.15 {
+		t.Errorf("20 %% against 0.03 to 5.03 %%: %+v, want a difference of 15 %% at most", v)
+	}
+}
+
 func TestSharesWithoutLossAreEqualOnlyWithEnoughPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	few := losses(rng, 1, 0)[:1]

@@ -28,6 +28,8 @@ const (
 	FewDays Reason = "too few days"
 	// WideBound: the error bound of the samples alone is wider than the margin, or the difference is within it. No number of days helps.
 	WideBound Reason = "the error bound of the values is too wide"
+	// ManyUndecided: the same of packets without an outcome. No number of days helps.
+	ManyUndecided Reason = "too many packets have no outcome"
 	// NoRelative: the median is not above zero, so that nothing is relative to it.
 	NoRelative Reason = "the median is not above zero"
 	// Tied: more than half of the values are equal, so that medians show nothing.

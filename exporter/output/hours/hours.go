@@ -47,6 +47,9 @@ type Hours struct {
 	at, last instant.Time // of the readings
 	ticks    uint32       // number of them
 	minute   instant.Time // of the last reading, from 1970
+	extremes bool         // the readings have each window
+	gap      bool         // the packets since the last readings are of an unknown hour
+	mostGap  instant.Time // longest time over a full hour whose packets are of the hour of its end
 	changed  bool         // since the last rows
 	emitted  instant.Time // when, in units of emitEach
 	newest   instant.Time // begin of the latest rows
@@ -67,6 +70,7 @@ type calendar struct {
 type piece struct {
 	open    bool
 	labeled bool
+	missed  bool         // windows were not read: the extremes of the others are none of all packets
 	hour    instant.Time // the begin of the local hour
 	begin   instant.Time
 	tags    [3]point.Tag // day_type, local_hour, zone
@@ -98,16 +102,19 @@ type cell struct {
 	inMinute bool // now is of the present minute
 }
 
-// mostInterval is the longest time between two readings for rows with extremes: the least default of the key window of the probe stamp,
-// whose extremes are of its last window. Longer ones leave out windows, and limits of quantiles that follow from extremes would be wrong.
+// mostInterval is the longest time between two readings for rows with extremes: the default of the key window of the probe stamp, whose extremes are
+// of its last window (less with an interval of packets below 153 us). Longer ones leave out windows, and limits of quantiles that follow from extremes would be wrong.
 const mostInterval = 10 * time.Second
+
+// lateReading is the time between two readings after which a window of that length was not read.
+const lateReading = instant.Time(mostInterval + time.Second)
 
 // New makes an Hours for readings with a time between them. emit receives the rows; they are valid during the call.
 func New(interval time.Duration, emit func(*point.Point)) *Hours {
-	h := &Hours{emit: emit, sources: map[string]*source{}, tables: point.HourTables(), rows: map[string]*row{}}
+	h := &Hours{emit: emit, sources: map[string]*source{}, tables: point.HourTables(), rows: map[string]*row{}, extremes: interval <= mostInterval, mostGap: instant.Time(max(5*time.Minute, 2*interval))}
 	for i := range h.tables {
 		t := &h.tables[i]
-		if interval > mostInterval {
+		if !h.extremes {
 			t.Columns = slices.DeleteFunc(t.Columns, func(c point.HourColumn) bool { return c.Extreme })
 		}
 		for k, c := range t.Columns {
@@ -132,11 +139,17 @@ func (h *Hours) Begin(at instant.Time) {
 		h.endMinute()
 		h.minute = of
 	}
-	if h.piece.open && (at <= h.last || h.hourOf() != h.piece.hour) {
+	other := h.hourOf() != h.piece.hour
+	h.gap = h.last > 0 && other && at-h.last > h.mostGap
+	if h.piece.open && (at <= h.last || other) {
 		h.end()
 	}
 	if !h.piece.open && h.calendar.known {
 		h.begin()
+	}
+	if h.extremes && h.last > 0 && at-h.last > lateReading && !h.piece.missed {
+		h.Cut(at) // the row of the time before keeps its extremes
+		h.piece.missed = true
 	}
 }
 
@@ -355,7 +368,7 @@ func (h *Hours) count(r *row, i int) {
 		d = c.now
 	}
 	c.before = c.now
-	if h.ticks == 1 || !h.piece.open {
+	if h.ticks == 1 || !h.piece.open || h.gap {
 		return // counted since an unknown time
 	}
 	c.value += d
@@ -382,10 +395,13 @@ func (h *Hours) Cut(at instant.Time) {
 	h.piece.begin = at
 	for _, r := range h.order {
 		for i := range r.cells {
-			if c := &r.cells[i]; r.table.Columns[i].Operation() == point.BySum {
+			c := &r.cells[i]
+			if r.table.Columns[i].Operation() == point.BySum {
 				c.value -= c.emitted
+			} else {
+				c.value, c.known = 0, false
 			}
-			r.cells[i].emitted = 0
+			c.emitted = 0
 		}
 	}
 }
@@ -417,7 +433,7 @@ func (h *Hours) row(r *row) {
 	p.Tags = merged(p.Tags[:0], r.tags, h.piece.tags[:])
 	for i := range r.cells {
 		c, of := &r.cells[i], &r.table.Columns[i]
-		if !c.known {
+		if !c.known || of.Extreme && h.piece.missed {
 			continue
 		}
 		v := c.value + c.ofMinute(of)

@@ -234,6 +234,65 @@ func TestRowsOfAnHourWithNewTagsDoNotRepeatIt(t *testing.T) {
 	}
 }
 
+// TestExtremesAreOfTheTagsAndOfEachWindow: labels change at 10:32:30, and from 10:40 to 10:50 nothing is read.
+func TestExtremesAreOfTheTagsAndOfEachWindow(t *testing.T) {
+	rows := map[time.Duration]map[string]float64{}
+	begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	all := stored{}
+	h, a := New(interval, func(p *point.Point) {
+		all.take(p)
+		if p.Measurement == "oneway_hour" {
+			of := map[string]float64{}
+			for _, f := range p.Fields {
+				of[f.Key] = numberOf(&f)
+			}
+			rows[p.At.Time().Sub(begin)] = of
+		}
+	}), newAgent(t, "UTC")
+	least := 0.01
+	step := func(from, until time.Duration) {
+		for at := from; at <= until; at += interval {
+			a.sent += 10
+			h.Begin(instant.FromTime(begin.Add(at)))
+			a.series(begin.Add(at), func(p *point.Point) {
+				if p.Measurement == "oneway_delay" {
+					p.Fields = point.Float(point.Float(nil, "delay_min_seconds", least), "delay_max_seconds", 2*least)
+				}
+				h.Add(p)
+			})
+			h.End()
+		}
+	}
+	step(0, 32*time.Minute+20*time.Second)
+	h.Cut(instant.FromTime(begin.Add(32*time.Minute + 30*time.Second)))
+	least = 0.2
+	step(32*time.Minute+30*time.Second, 40*time.Minute)
+	a.sent += 590
+	step(50*time.Minute, time.Hour)
+	for at, want := range map[time.Duration]float64{0: 0.01, 32*time.Minute + 30*time.Second: 0.2, 50 * time.Minute: 0} {
+		if r := rows[at]; r["delay_min_seconds"] != want || r["delay_max_seconds"] != 2*want {
+			t.Errorf("the row of %v has %v, want extremes %v and %v (0: none)", at, r, want, 2*want)
+		}
+	}
+	if n := all.sum("oneway_hour", "packets_sent"); n != 3600 {
+		t.Errorf("%v packets, want all 3600", n)
+	}
+}
+
+// TestPacketsOfAGapOverFullHoursAreOfNoHour: their hours are not known.
+func TestPacketsOfAGapOverFullHoursAreOfNoHour(t *testing.T) {
+	all := stored{}
+	h, a := New(interval, all.take), newAgent(t, "UTC")
+	begin := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
+	run(h, a, begin, begin.Add(30*time.Minute))
+	a.sent += 3 * 3600
+	run(h, a, begin.Add(3*time.Hour+30*time.Minute), begin.Add(4*time.Hour))
+	h.Flush()
+	if n := all.sum("oneway_hour", "packets_sent"); n != 3600 {
+		t.Errorf("%v packets in %v, want 3600: 1800 before the gap, 1800 after it", n, rowsOf(all, "oneway_hour"))
+	}
+}
+
 func TestHolidayAndAgentWithoutCalendar(t *testing.T) {
 	all := stored{}
 	h, a := New(interval, all.take), newAgent(t, "UTC")

@@ -86,6 +86,10 @@ type Comparison struct {
 	MedianA float64 `json:"a_median"`
 	// MedianB is the same of B.
 	MedianB float64 `json:"b_median"`
+	// UndecidedA is how much larger the loss of A may be, 0..1: packets without an outcome; absent: none.
+	UndecidedA float64 `json:"a_undecided_ratio,omitempty"`
+	// UndecidedB is the same of B.
+	UndecidedB float64 `json:"b_undecided_ratio,omitempty"`
 	// Difference is the difference of the medians, A less B, in the unit of the measure.
 	Difference Interval `json:"difference"`
 	// Relative is the difference over B; absent: not known, or of loss.
@@ -151,6 +155,8 @@ type History struct {
 	Last time.Time `json:"last"`
 	// Median is the median of all samples; of loss the share of all packets.
 	Median float64 `json:"median"`
+	// Undecided is how much larger the loss may be, 0..1: packets without an outcome; absent: none.
+	Undecided float64 `json:"undecided_ratio,omitempty"`
 	// Bound is the median of the error bounds.
 	Bound float64 `json:"error_bound"`
 	// HoursOfDay are the hours of the day; absent: too few samples, or of loss.

@@ -138,9 +138,9 @@ func (r influxRow) add(q Query, all collect) {
 		one := sampleAt(time.Unix(int64(*v[0]), 0).Add(time.Hour), q.Zone, *v[1], r.Tags[runHour], r.Tags[kindLabel])
 		switch {
 		case share:
-			if whole, known := packetOutcomes(v[1:]); known {
+			if whole, undecided, known := packetOutcomes(v[1:]); known {
 				one.Value = 0
-				s.Counted = append(s.Counted, counted(one, *v[1], whole))
+				s.Counted = append(s.Counted, history.Counted{Sample: one, Events: *v[1], Whole: whole, Undecided: undecided})
 			}
 		case f.bound == "":
 			s.Samples = append(s.Samples, one)
@@ -152,24 +152,21 @@ func (r influxRow) add(q Query, all collect) {
 }
 
 // packetOutcomes are the packets received, lost or undecided of the columns of fields.counters; profile slim counts no received ones, and has those sent.
-func packetOutcomes(v []*float64) (whole float64, known bool) {
+func packetOutcomes(v []*float64) (whole, undecided float64, known bool) {
 	if len(v) < len(fields{}.counters()) {
-		return 0, false
+		return 0, 0, false
 	}
-	lost, sent, received, undecided := v[0], v[1], v[2], v[3]
+	lost, sent, received := v[0], v[1], v[2]
+	if v[3] != nil {
+		undecided = *v[3]
+	}
 	switch {
 	case received == nil && sent == nil:
-		return 0, false
+		return 0, 0, false
 	case received == nil:
-		return *sent, true
-	case undecided != nil:
-		return *received + *lost + *undecided, true
+		return *sent, undecided, true
 	}
-	return *received + *lost, true
-}
-
-func counted(s history.Sample, events, whole float64) history.Counted {
-	return history.Counted{Sample: s, Events: events, Whole: whole}
+	return *received + *lost + undecided, undecided, true
 }
 
 // ask sends a statement.

@@ -63,10 +63,11 @@ func voiceFields() []string {
 type sums struct {
 	columns []float64
 	forward bool
+	partial bool // a row with delays has no extremes: the others' extremes are not of all delays
 }
 
 func newSums(columns int, labels map[string]string) *sums {
-	s := &sums{make([]float64, columns), labels[metric.Direction] == forwardWay}
+	s := &sums{columns: make([]float64, columns), forward: labels[metric.Direction] == forwardWay}
 	for i := range s.columns {
 		s.columns[i] = math.NaN()
 	}
@@ -75,6 +76,10 @@ func newSums(columns int, labels map[string]string) *sums {
 
 // add adds a row.
 func (s *sums) add(row []*float64) {
+	if len(row) > int(rowMax) {
+		n := row[rowValues]
+		s.partial = s.partial || n != nil && *n > 0 && (row[rowMin] == nil || row[rowMax] == nil)
+	}
 	for i := range s.columns {
 		if i >= len(row) || row[i] == nil {
 			continue
@@ -146,10 +151,10 @@ func (s *sums) buckets() (all []bucket) {
 			upTo = s.number(rowColumn(c))
 		}
 		one := bucket{below, upTo - below, lower, bound}
-		if v := s.columns[rowMin]; v > one.lower && v <= one.upper {
+		if v := s.columns[rowMin]; !s.partial && v > one.lower && v <= one.upper {
 			one.lower = v
 		}
-		if v := s.columns[rowMax]; v < one.upper && v >= one.lower {
+		if v := s.columns[rowMax]; !s.partial && v < one.upper && v >= one.lower {
 			one.upper = v
 		}
 		all, below, lower = append(all, one), upTo, bound
@@ -258,7 +263,7 @@ func (h *influxHour) addTo(m *Measure, all collect) {
 	switch {
 	case m.Share():
 		if whole := sums.outcomes(); whole > 0 {
-			s.Counted = append(s.Counted, counted(one, sums.number(rowLost), whole))
+			s.Counted = append(s.Counted, history.Counted{Sample: one, Events: sums.number(rowLost), Whole: whole, Undecided: sums.number(rowUndecided)})
 		}
 	case m.points.rank > 0:
 		value, half, known := sums.quantile(m.points.rank, sums.unknown())

@@ -87,6 +87,39 @@ func TestLimitsOfAQuantileHold(t *testing.T) {
 	}
 }
 
+// TestExtremesOfAPartLimitNothing: the second row is of an output that does not read each window.
+func TestExtremesOfAPartLimitNothing(t *testing.T) {
+	row := func(s *sums) (row []*float64) {
+		for _, v := range s.columns {
+			if row = append(row, nil); !math.IsNaN(v) {
+				row[len(row)-1] = &v
+			}
+		}
+		return row
+	}
+	fast, slow := make([]float64, 1000), make([]float64, 9000)
+	for i := range fast {
+		fast[i] = 0.055 + 0.0002*float64(i%10)
+	}
+	for i := range slow {
+		slow[i] = 0.09 + 0.0008*float64(i%10)
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(fast, slow)))
+	a, b := rowOf(fast, 0), rowOf(slow, 0)
+	b.columns[rowMin], b.columns[rowMax] = math.NaN(), math.NaN()
+	for _, order := range [][2]*sums{{a, b}, {b, a}} {
+		s := newSums(len(rowFields()), nil)
+		s.add(row(order[0]))
+		s.add(row(order[1]))
+		for _, rank := range []float64{0.5, 0.95} {
+			truth := all[int(math.Ceil(rank*float64(len(all))))-1]
+			if value, half, ok := s.quantile(rank, 0); ok && math.Abs(value-truth) > half+1e-9 {
+				t.Errorf("%v is %v, and the rows have %v +- %v", rank, truth, value, half)
+			}
+		}
+	}
+}
+
 // Two rows of an hour are one: an agent restarted. Zones with quarters of an hour have hours of their own.
 func TestRowsAreOfTheLocalHour(t *testing.T) {
 	q := query(t, "delay")

@@ -16,9 +16,9 @@ type Measure struct {
 	Name, Words string
 	Unit        unit.Unit
 	Better      history.Better
-	// recorded and whole are long-term series of Prometheus; whole is the whole of a share. bound is the series of the error bound. Without
-	// recorded only InfluxDB has the quantity.
-	recorded, whole, bound string
+	// recorded and whole are long-term series of Prometheus; whole is the whole of a share, and undecided the part of it without an outcome. bound
+	// is the series of the error bound. Without recorded only InfluxDB has the quantity.
+	recorded, whole, undecided, bound string
 	// matcher of the recorded series.
 	matcher string
 	// points are fields of a measurement of the line protocol.
@@ -71,7 +71,7 @@ func Measures() []Measure {
 		delay("delay-p99", "delay p99", "delay_p99_seconds", 0.99),
 		{
 			Name: "loss", Words: "loss", Unit: unit.Ratio, Better: history.Lower,
-			recorded: rules.LongIncrease(metric.PacketsLost), whole: rules.LongOutcomes.Name,
+			recorded: rules.LongIncrease(metric.PacketsLost), whole: rules.LongOutcomes.Name, undecided: rules.LongIncrease(metric.PacketsUndecided),
 			points: fields{measurement: "oneway_packets", value: "packets_lost_total", rows: hourrow.OfDirection},
 		},
 		{

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/core/option"
 	"oneway.example/exporter/core/rules"
 	"oneway.example/exporter/core/unit"
+	"oneway.example/exporter/estimate/history"
 	"oneway.example/exporter/serve/promapi"
 )
 
@@ -215,17 +216,20 @@ func (p Prometheus) part(ctx context.Context, c *promapi.Client, q Query, from, 
 	if err != nil {
 		return err
 	}
-	second := map[string]float64{} // of the error bound, or of the whole, by labels and time
-	name := q.Measure.bound + q.Measure.whole
-	if name != "" {
+	var more [2]map[string]float64 // the error bound or the whole, and what is undecided, by labels and time
+	for i, name := range []string{q.Measure.bound + q.Measure.whole, q.Measure.undecided} {
+		if name == "" {
+			continue
+		}
 		others, err := ranged(ctx, c, selector(name, "", q.Labels), from, to)
 		if err != nil {
 			return err
 		}
+		more[i] = map[string]float64{}
 		for _, one := range others {
 			key := keyOf(one.Metric)
 			for _, v := range one.Values {
-				second[key+v.Timestamp.String()] = float64(v.Value)
+				more[i][key+v.Timestamp.String()] = float64(v.Value)
 			}
 		}
 	}
@@ -241,8 +245,9 @@ func (p Prometheus) part(ctx context.Context, c *promapi.Client, q Query, from, 
 		s, key := all.series(labels), keyOf(one.Metric)
 		for _, v := range one.Values {
 			if end := v.Timestamp.Time(); end.After(from) { // a range has both ends
-				other, known := second[key+v.Timestamp.String()]
-				s.add(q.Measure, end, zone, float64(v.Value), other, known, string(one.Metric[hourLabel]), string(one.Metric[kindLabel]))
+				at := key + v.Timestamp.String()
+				other, known := more[0][at]
+				s.add(q.Measure, sampleAt(end, zone, float64(v.Value), string(one.Metric[hourLabel]), string(one.Metric[kindLabel])), other, more[1][at], known)
 			}
 		}
 	}
@@ -250,13 +255,13 @@ func (p Prometheus) part(ctx context.Context, c *promapi.Client, q Query, from, 
 }
 
 // add adds a sample with its error bound or whole. Without a bound a delay is left out: its error is unknown.
-func (s *Series) add(m Measure, end time.Time, zone *time.Location, value, other float64, known bool, hour, kind string) {
-	one := sampleAt(end, zone, value, hour, kind)
+func (s *Series) add(m Measure, one history.Sample, other, undecided float64, known bool) {
 	switch {
 	case (m.bound != "" || m.whole != "") && !known:
 	case m.whole != "":
+		events := one.Value
 		one.Value = 0
-		s.Counted = append(s.Counted, counted(one, value, other))
+		s.Counted = append(s.Counted, history.Counted{Sample: one, Events: events, Whole: other, Undecided: undecided})
 	default:
 		one.Bound = other
 		s.Samples = append(s.Samples, one)

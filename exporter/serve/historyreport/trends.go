@@ -143,14 +143,14 @@ func (h *History) describe(samples []history.Sample) {
 // counted fills the result of a share: comparisons only, since hours have few events.
 func (h *History) counted(all []history.Counted, m Measure, o Options) {
 	samples := make([]history.Sample, len(all))
-	events, whole := 0.0, 0.0
+	events, whole, undecided := 0.0, 0.0, 0.0
 	for i, c := range all {
 		samples[i] = c.Sample
-		events, whole = events+c.Events, whole+c.Whole
+		events, whole, undecided = events+c.Events, whole+c.Whole, undecided+c.Undecided
 	}
 	h.describe(samples)
 	if h.Median = 0; whole > 0 {
-		h.Median = events / whole
+		h.Median, h.Undecided = events/whole, undecided/whole
 	}
 	for _, one := range o.splits() {
 		a, b := divide(all, func(c history.Counted) history.Sample { return c.Sample }, one)
@@ -184,12 +184,21 @@ func comparisonOf(name string, m Measure, c history.Comparison, comparisons int)
 	return d
 }
 
+// shareText is a share, with the largest that it may be where that is another number.
+func shareText(m Measure, share, undecided float64) string {
+	least, most := m.Unit.Format(share), m.Unit.Format(share+undecided)
+	if least == most {
+		return least
+	}
+	return least + " to " + most
+}
+
 func sharesOf(name string, m Measure, c history.Shares, comparisons int) Comparison {
 	d := Comparison{
-		Name: name, A: countsOf(c.A), B: countsOf(c.B), MedianA: c.ShareA, MedianB: c.ShareB,
+		Name: name, A: countsOf(c.A), B: countsOf(c.B), MedianA: c.ShareA, MedianB: c.ShareB, UndecidedA: c.UndecidedA, UndecidedB: c.UndecidedB,
 		Difference: intervalOf(c.Difference), P: c.P, Verdict: verdictOf(c.Verdict), share: true,
 	}
-	d.Text = fmt.Sprintf("%s: %s and %s, difference %s: %s", name, m.Unit.Format(c.ShareA), m.Unit.Format(c.ShareB), ratioText(c.Difference)+d.correct(c.Corrected, comparisons), d.Verdict.Text)
+	d.Text = fmt.Sprintf("%s: %s and %s, difference %s: %s", name, shareText(m, c.ShareA, c.UndecidedA), shareText(m, c.ShareB, c.UndecidedB), ratioText(c.Difference)+d.correct(c.Corrected, comparisons), d.Verdict.Text)
 	return d
 }
 
@@ -229,7 +238,7 @@ func (h *History) Lines(name string, m Measure) (lines []string) {
 	}
 	what := "median " + level
 	if m.Share() {
-		what = level + " of all packets"
+		what = shareText(m, h.Median, h.Undecided) + " of all packets"
 	}
 	lines = append(lines, fmt.Sprintf("%s, %s: %s, n = %d on %s, %s", name, m.Words, what, h.Samples, unit.Counted(h.Days, "day", "days"), unit.Counted(h.MissingHours, "missing hour", "missing hours")))
 	if h.HoursOfDay != nil {
