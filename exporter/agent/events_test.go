@@ -63,7 +63,7 @@ func TestAgentsHaveEvents(t *testing.T) {
 // TestChangesOfStateAreEvents, but not what a path begins with: nobody knows since when.
 func TestChangesOfStateAreEvents(t *testing.T) {
 	sink, light := &metrictest.Sink{}, &known{}
-	s := newPathStates(sink, eventlog.New(sink, nil))
+	s := newPathStates(sink, eventlog.New(sink, nil), &misnamed{})
 	j := jobOf(probe.Target{Path: "a", Probe: "stamp"}, light)
 	j.unit = &unit{}
 	s.put(&plan{jobs: []job{j}})

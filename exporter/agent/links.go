@@ -138,10 +138,10 @@ type shared struct {
 func newShared(sink metric.Sink, to *record.Recorder, log *slog.Logger) *shared {
 	local := &localday.Clock{}
 	store := quota.New(quota.Options{Log: log.With("component", "links"), Now: local.Now})
-	links, events := link.NewTable(store), eventlog.New(sink, to)
+	links, events, wrong := link.NewTable(store), eventlog.New(sink, to), &misnamed{log: log}
 	return &shared{
-		log: log, sink: sink, quota: store, links: links, events: events, tested: newTestedPaths(links, sink, events), states: newPathStates(sink, events), routes: newRoutes(events),
-		work: newPlannedWork(sink, events, local.Now, log.With("component", "maintenance")), misnamed: &misnamed{log: log}, reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
+		log: log, sink: sink, quota: store, links: links, events: events, tested: newTestedPaths(links, sink, events), states: newPathStates(sink, events, wrong), routes: newRoutes(events),
+		work: newPlannedWork(sink, events, local.Now, log.With("component", "maintenance")), misnamed: wrong, reports: report.Open(report.Options{}), local: local, wanted: &sharedSection{},
 	}
 }
 

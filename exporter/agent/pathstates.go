@@ -17,6 +17,8 @@ type pathStates struct {
 	events *eventlog.Log
 	since  time.Time
 
+	misnamed *misnamed
+
 	mu  sync.Mutex // guards the fields below
 	all map[*task]*pathState
 }
@@ -29,8 +31,8 @@ type pathState struct {
 	bad bool
 }
 
-func newPathStates(sink metric.Sink, events *eventlog.Log) *pathStates {
-	return &pathStates{sink: sink, events: events, since: time.Now(), all: map[*task]*pathState{}}
+func newPathStates(sink metric.Sink, events *eventlog.Log, wrong *misnamed) *pathStates {
+	return &pathStates{sink: sink, events: events, misnamed: wrong, since: time.Now(), all: map[*task]*pathState{}}
 }
 
 // put puts the light probes of a plan in force. Those that continue keep their states.
@@ -67,6 +69,7 @@ func (s *pathStates) publish(tested map[string]time.Time) {
 	for t, one := range s.all {
 		f := t.facts()
 		_, under := tested[t.target.Path]
+		f.OtherHost = s.misnamed.reason(t.target.Path) != ""
 		before := one.judge.Reason()
 		one.judge.Decide(now, &f, under)
 		if kind := one.changed(before); kind != "" {

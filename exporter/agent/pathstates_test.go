@@ -103,10 +103,29 @@ func TestProbeThatFailsHasAState(t *testing.T) {
 	})
 }
 
+// TestPathToAnotherHostIsDegraded: replies of another host show nothing of the one of this name; silence does.
+func TestPathToAnotherHostIsDegraded(t *testing.T) {
+	sink, wrong := &metrictest.Sink{}, &misnamed{all: map[string]string{"a": "two names have one address"}}
+	s, light := newPathStates(sink, nil, wrong), &known{}
+	j := jobOf(probe.Target{Path: "a", Probe: "stamp"}, light)
+	j.unit = &unit{}
+	s.put(&plan{jobs: []job{j}})
+	for _, c := range []struct {
+		replies bool
+		want    pathstate.Reason
+	}{{true, pathstate.OtherHost}, {false, pathstate.NoReply}} {
+		light.set(pathstate.Facts{Decided: true, Replies: c.replies, Silence: pathstate.NoReply, Measured: true, Answered: 10, MaxLoss: 0.01})
+		s.publish(nil)
+		if v, _ := sink.Value(metric.PathStateReason, "a", "stamp"); v != float64(c.want) {
+			t.Errorf("replies %v: reason %v, want %d", c.replies, v, c.want)
+		}
+	}
+}
+
 // TestStatesContinueOverAReload, and a load test is known by the path.
 func TestStatesContinueOverAReload(t *testing.T) {
 	sink := &metrictest.Sink{}
-	s, light := newPathStates(sink, nil), &known{}
+	s, light := newPathStates(sink, nil, &misnamed{}), &known{}
 	j := jobOf(probe.Target{Path: "a", Probe: "stamp"}, light)
 	j.unit = &unit{}
 	s.put(&plan{jobs: []job{j}})

@@ -137,7 +137,7 @@ func (a *Agent) Status() Status {
 		if why, known := a.shared.states.reasonOf(j.task); known {
 			one.judged(why)
 		}
-		if wrong := a.shared.misnamed.reason(t.Path); wrong != "" && one.Reason == "" {
+		if wrong := a.shared.misnamed.reason(t.Path); wrong != "" && (one.Reason == "" || one.Cause == probe.CauseOtherHost) {
 			one.Cause, one.Reason = probe.CauseOtherHost, wrong
 		} else if wrong != "" {
 			one.Reason += "; " + wrong

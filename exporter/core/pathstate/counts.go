@@ -21,6 +21,8 @@ type Way struct {
 type Facts struct {
 	// NotRunning: the probe failed and will be tried again; the other facts are unknown.
 	NotRunning bool
+	// OtherHost: the peer has the address of another host.
+	OtherHost bool
 	// Decided: enough time has passed to know whether replies arrive; Replies: they do; Silence is why they do not.
 	Decided, Replies bool
 	Silence          Reason

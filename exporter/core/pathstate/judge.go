@@ -99,6 +99,8 @@ func (j *Judge) judge(now time.Duration, f *Facts) found {
 		return alone(NotRunning)
 	case f.Decided && !f.Replies:
 		return alone(f.Silence)
+	case f.OtherHost:
+		return alone(OtherHost)
 	case trips == 0 && j.tested > 0 && now < j.tested+Recent: // none of its packets count
 		return alone(LoadTest)
 	case !f.Decided, !f.Measured && j.Reason() == NoData, trips == 0:

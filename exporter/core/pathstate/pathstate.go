@@ -59,6 +59,7 @@ const (
 	Loss         Reason = 22
 	DelayForward Reason = 23
 	DelayReverse Reason = 24
+	OtherHost    Reason = 25
 
 	NoReply     Reason = 30
 	Unreachable Reason = 31
@@ -94,6 +95,7 @@ func Entries() []Entry {
 		{Loss, "loss", "loss of round trips is above its limit"},
 		{DelayForward, "delay_forward", "delay forward is above its limit"},
 		{DelayReverse, "delay_reverse", "delay reverse is above its limit"},
+		{OtherHost, "other_host", "the peer's name gives the address of another host of the mesh, which may be the one that is measured"},
 		{NoReply, "no_reply", "nothing returns, whichever direction loses it"},
 		{Unreachable, "unreachable", "the network or the remote host rejects the packets"},
 		{Key, "key", "the remote end rejects the key, or the keys differ"},

@@ -13,7 +13,7 @@ func TestNumbersKeepTheirWords(t *testing.T) {
 		t.Errorf("%s, want %s", got, states)
 	}
 	const reasons = "0 none, 10 no_data, 11 not_running, 12 load_test, 13 few_packets, 14 local_clock, 15 remote_clock, 16 timestamps, 17 bound_too_wide, 18 clock_wrong, 19 path_minimum, " +
-		"20 loss_forward, 21 loss_reverse, 22 loss, 23 delay_forward, 24 delay_reverse, 30 no_reply, 31 unreachable, 32 key, 33 discarded, 34 not_sent, 35 unresolved"
+		"20 loss_forward, 21 loss_reverse, 22 loss, 23 delay_forward, 24 delay_reverse, 25 other_host, 30 no_reply, 31 unreachable, 32 key, 33 discarded, 34 not_sent, 35 unresolved"
 	if got := ReasonNumbers(); got != reasons {
 		t.Errorf("%s, want %s", got, reasons)
 	}
