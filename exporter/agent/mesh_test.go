@@ -201,6 +201,9 @@ func TestNameOfAHostThatGivesTheAddressOfAnotherIsTold(t *testing.T) {
 			r := newRigWith(t, fake, "mesh: {hosts_file: "+hosts+", self: a, probes: [{type: fake}]}\n", func(o *Options) {
 				o.Log, o.meshPause = slog.New(slog.NewTextHandler(&said, nil)), time.Hour
 			})
+			await.That(t, "the probers run", func() bool {
+				return !slices.ContainsFunc(r.Status().Paths, func(p PathStatus) bool { return p.Probes[0].State != "measuring" })
+			})
 			r.shared.misnamed.look(r.inForce, own)
 			r.shared.misnamed.look(r.inForce, own)
 			told := map[string]string{}

@@ -126,6 +126,9 @@ func (f *compareFlags) compare(ctx context.Context, now time.Time) ([]historyrep
 	case periods && f.from+f.to != "":
 		return nil, usageError{errors.New("--from and --to are of --a and --b, or --by; they and --a-from, --a-to, --b-from and --b-to exclude each other")}
 	}
+	if f.a != "" && f.a == f.b {
+		return nil, usageError{fmt.Errorf("--a and --b are both %s; they must differ", f.a)}
+	}
 	source, err := f.source()
 	if err != nil {
 		return nil, err

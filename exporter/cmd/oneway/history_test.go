@@ -174,6 +174,8 @@ func TestHistoryFlagsAreChecked(t *testing.T) {
 		"--from is 2026-01-01T00:00:00Z; it must be before": func(f *compareFlags) { f.to = "2025-01-01" },
 		"--measure=loss needs the packets":                  func(f *compareFlags) { f.measure = "loss" },
 		"exclude each other":                                func(f *compareFlags) { f.by, f.influx = "access", "http://127.0.0.1:1" },
+		"--a and --b are both access=umts":                  func(f *compareFlags) { f.a, f.b = "access=umts", "access=umts" },
+		`--metrics is "verdicts.txt"`:                       func(f *compareFlags) { f.by, f.metrics = "access", "verdicts.txt" },
 		// Flags without an effect.
 		"they and --a-from, --a-to, --b-from and --b-to exclude": func(f *compareFlags) {
 			f.aFrom, f.aTo, f.bFrom, f.bTo = "2026-01-05", "2026-01-19", "2026-01-19", "2026-02-02"

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // --timezone works on a host without zone files
@@ -102,6 +104,9 @@ func (f *historyFlags) parse(now time.Time) (err error) {
 			return fmt.Errorf("--timezone is %q; it must be a name such as Europe/Berlin or UTC", f.zone)
 		}
 	}
+	if f.metrics != "" && !strings.HasSuffix(f.metrics, ".prom") {
+		return fmt.Errorf("--metrics is %q; its name must end with .prom, since the textfile collector reads no others", f.metrics)
+	}
 	f.measured, _ = historyreport.MeasureByName(f.measure) // the parser accepts no other name
 	f.begin, f.end, err = f.period("--from", "--to", f.from, f.to, now)
 	if err != nil {
@@ -169,7 +174,8 @@ func selected(text string, flags map[string]string) (labels map[string]string, e
 			return nil, usageError{fmt.Errorf("--labels: %w", err)}
 		}
 	}
-	for name, value := range flags {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		value := flags[name]
 		if have := labels[name]; value != "" && have != "" {
 			return nil, usageError{fmt.Errorf("--%s and %s=%s in --labels exclude each other", name, name, have)}
 		}

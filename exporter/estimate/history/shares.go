@@ -104,7 +104,7 @@ func scoresOf(all []Counted) (share float64, z map[int]float64, noise, whole flo
 	}
 	for _, d := range slices.Sorted(maps.Keys(z)) { // the variance of the sum of n hours is n times the variance of one
 		if n := hours[d]; n > 1 {
-			noise += (squares[d] - z[d]*z[d]/n) * n / (n - 1)
+			noise += max(0, squares[d]-z[d]*z[d]/n) * n / (n - 1)
 		}
 	}
 	return share, z, noise, whole

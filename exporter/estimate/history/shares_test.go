@@ -47,6 +47,49 @@ func TestSharesOfTwoConditions(t *testing.T) {
 	}
 }
 
+// TestChanceWithinTheDaysIsFound: days are alike, and hours have bursts: all of the squares is chance. In equal hours nothing is.
+func TestChanceWithinTheDaysIsFound(t *testing.T) {
+	const days, burst = 400, 36
+	rng := rand.New(rand.NewPCG(5, 5))
+	var bursts, even []Counted
+	for d := range days {
+		for h := range 24 {
+			one := Counted{Sample: At(monday.Add(time.Duration(24*d+h)*time.Hour), 0), Whole: 3600}
+			one.Events = 36 * (1 + 0.5*float64(d%2)) // equal in a day
+			even = append(even, one)
+			one.Events = 0
+			for at := rng.ExpFloat64(); at < 0.2; at += rng.ExpFloat64() {
+				one.Events += burst
+			}
+			bursts = append(bursts, one)
+		}
+	}
+	for name, c := range map[string]struct {
+		all         []Counted
+		least, most float64
+	}{"bursts": {bursts, 0.8, 1.2}, "even": {even, -1e-9, 1e-9}} {
+		_, z, noise, _ := scoresOf(c.all)
+		squares := 0.0
+		for _, v := range z {
+			squares += v * v
+		}
+		if share := noise / squares; share < c.least || share > c.most {
+			t.Errorf("%s: %.3f of the squares is chance, want %v to %v", name, share, c.least, c.most)
+		}
+	}
+	// Days in pairs, with as much chance as common part: without the chance they are more alike.
+	s := dayScores{}
+	for d := range 60 {
+		s.day, s.v = append(s.day, d), append(s.v, float64(d/10%2*2-1)+2*(rng.Float64()-0.5)*math.Sqrt(3))
+	}
+	known := s
+	known.noise = 60
+	without, _ := longRun(s)
+	if with, _ := longRun(known); with < 1.1*without {
+		t.Errorf("variance %v with the chance known, %v without, want more", with, without)
+	}
+}
+
 // TestSharesOfCorrelatedDays: bursts in a few hours hide how alike neighboring days are.
 func TestSharesOfCorrelatedDays(t *testing.T) {
 	seed, n := testseed.Of(t), 10**histories
