@@ -33,7 +33,7 @@ import (
 
 // tick is the time between two scrapes, and two points; perTick are the packets between them.
 const (
-	tick    = 15 * time.Second
+	tick    = 10 * time.Second
 	perTick = 15
 )
 
@@ -100,7 +100,7 @@ func (s *sequence) take(l labels.Labels, floats []promql.FPoint, _ []promql.HPoi
 // start starts a process of the agent.
 func (s *sequence) start() {
 	s.reload()
-	s.hours = hours.New(s.write)
+	s.hours = hours.New(tick, s.write)
 }
 
 // reload begins all series again, in the same process.
@@ -255,7 +255,7 @@ func TestRowsOfHoursAreTheHoursOfTheRules(t *testing.T) {
 			at := func(d time.Duration) time.Time { return begin.Add(d) }
 			s.start()
 			s.read(at(0), 0)
-			restart, reload, off, on, end := at(2*time.Hour+20*time.Minute+45*time.Second), at(90*time.Minute), at(6*time.Hour+10*time.Minute), at(8*time.Hour+27*time.Minute), at(14*time.Hour)
+			restart, reload, off, on, end := at(2*time.Hour+20*time.Minute+40*time.Second), at(90*time.Minute), at(6*time.Hour+10*time.Minute), at(8*time.Hour+27*time.Minute), at(14*time.Hour)
 			for now := at(tick); !now.After(end); now = now.Add(tick) {
 				switch {
 				case now.After(off) && now.Before(on):

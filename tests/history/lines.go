@@ -63,7 +63,7 @@ func (l *lines) agent(instance string) *agentLines {
 		l.agents[instance] = a
 	}
 	if a.hours == nil {
-		a.hours = hours.New(func(p *point.Point) {
+		a.hours = hours.New(time.Hour, func(p *point.Point) { // ordinary days are read once an hour
 			same := func(o point.Point) bool {
 				return o.At == p.At && o.Measurement == p.Measurement && slices.Equal(o.Tags, p.Tags)
 			}

@@ -24,7 +24,7 @@ func PathStateAlert(why pathstate.Reason) string {
 		return DelayBlowUp.Name
 	case pathstate.NoReply, pathstate.Unreachable, pathstate.Key, pathstate.Discarded, pathstate.NotSent, pathstate.Unresolved:
 		return ProbeFailing.Name
-	case pathstate.None, pathstate.NoData, pathstate.NotRunning, pathstate.Timestamps, pathstate.PathMinimum:
+	case pathstate.None, pathstate.NoData, pathstate.NotRunning, pathstate.Timestamps, pathstate.PathMinimum, pathstate.OtherHost:
 	}
 	return ""
 }
