@@ -97,7 +97,7 @@ func TestVerdictsAreWrittenAsSeries(t *testing.T) {
 	if text, err = os.ReadFile(name); err != nil || !strings.Contains(string(text), "oneway_compare_outcome{conditions=\"access=umts against access=wifi\",measure=\"delay\"} ") {
 		t.Errorf("%v: %s", err, text)
 	}
-	c.metrics = filepath.Join(name, "x")
+	c.metrics = filepath.Join(name, "x.prom")
 	var out bytes.Buffer
 	if err := c.run(t.Context(), &out, time.Now()); err == nil || !strings.Contains(err.Error(), "--metrics: ") || !strings.Contains(out.String(), "umts") {
 		t.Errorf("a file that cannot be written: %v, printed %q", err, &out)

@@ -197,10 +197,12 @@ func TestFailedOpenIsRetriedAndLoggedOnce(t *testing.T) {
 		s.refuse = errors.New("no socket")
 		s.during(t, func() {
 			time.Sleep(10 * time.Second) // simulated time (synctest)
-			if why, reason := s.Unmeasurable(); why != lightreason.NotSent || reason != "no socket" || s.unsent == 0 {
-				t.Errorf("reason %s, %q, %d failures", why, reason, s.unsent)
-			}
-			s.change(func() { s.refuse = nil })
+			s.change(func() {
+				if why, reason := s.Unmeasurable(); why != lightreason.NotSent || reason != "no socket" || s.unsent == 0 {
+					t.Errorf("reason %s, %q, %d failures", why, reason, s.unsent)
+				}
+				s.refuse = nil
+			})
 			time.Sleep(maxRetry) // simulated time (synctest)
 		})
 		if want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862"}; !slices.Equal(s.events, want) {

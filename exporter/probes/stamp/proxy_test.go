@@ -262,13 +262,16 @@ func TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime(t *testing.T) {
 func TestRepliesToCopiesHaveADelayInReverse(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	const n, each = 300, 10
-	var p *proxy
-	p = newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+	made := make(chan *proxy, 1)
+	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
 		if s, err := stampfmt.ParseSender(payload); d == sample.Forward && err == nil && !isStatsQuery(payload) && s.Seq%each == 3 {
+			p := <-made
 			_, _ = p.remote.Write(payload)
+			made <- p
 		}
 		return 0, false
 	})
+	made <- p
 	o := quick()
 	o.LossTimeout = time.Second
 	r := b.to(p.addr).measure(t, o, n)
