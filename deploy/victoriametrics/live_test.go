@@ -24,6 +24,7 @@ import (
 	"github.com/VictoriaMetrics/VictoriaMetrics/app/vmalert/remotewrite"
 	"github.com/VictoriaMetrics/VictoriaMetrics/app/vmalert/rule"
 	"github.com/VictoriaMetrics/VictoriaMetrics/app/vmalert/templates"
+	"github.com/VictoriaMetrics/VictoriaMetrics/lib/encoding/zstd"
 	"github.com/VictoriaMetrics/metrics"
 
 	"oneway.example/exporter/core/metric"
@@ -241,7 +242,8 @@ func (s store) evaluate(t *testing.T, within time.Duration, names ...string) {
 		}
 	}
 	written := s.flushing(t)
-	metrics.GetOrCreateSummary("outside") // the goroutine for all summaries never ends: the bubble must not have it
+	zstd.CompressLevel(nil, []byte("outside"), 0) // all writes share its encoder, which a bubble would own
+	metrics.GetOrCreateSummary("outside")         // the goroutine for all summaries never ends: the bubble must not have it
 	synctest.Test(t, func(t *testing.T) {
 		// A connection that is kept would read without end, and the time would not pass.
 		transport := &http.Transport{DisableKeepAlives: true}
