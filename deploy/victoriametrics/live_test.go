@@ -258,7 +258,7 @@ func (s store) evaluate(t *testing.T, within time.Duration, names ...string) {
 			g.Init()
 			go g.Start(ctx, w, nil)
 		}
-		time.Sleep(within) // simulated
+		time.Sleep(within) // of the bubble: it passes at once whenever all groups wait for their next evaluation
 		cancel()
 		synctest.Wait()
 		if err := w.Close(); err != nil {

@@ -141,7 +141,7 @@ func New(o Options) (*Agent, error) {
 		o.machine = mesh.ThisMachine
 	}
 	if o.Notify == nil {
-		o.Notify = systemdNotify(o.Log)
+		o.Notify = SystemdNotify(o.Log)
 	}
 	o.retry = retry{cmp.Or(o.retry.first, time.Second), cmp.Or(o.retry.most, time.Minute)}
 	o.reloadPause = cmp.Or(o.reloadPause, reloadPause)

@@ -11,7 +11,6 @@ import (
 
 	"oneway.example/exporter/agent/config"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/core/ctxtime"
 	"oneway.example/exporter/core/keyfile"
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/option"
@@ -224,26 +223,35 @@ func (s *loadServerSection) show(into *Status) {
 // listenTimeout is the longest wait for sockets: a state directory on a disk that hangs keeps no agent from measuring.
 const listenTimeout = 10 * time.Second
 
+// failureCheck is the time between two looks for a failure, which closes no channel.
+const failureCheck = 50 * time.Millisecond
+
 // awaitListeners waits until each server has tried to listen once, so that the agent is ready, for the service manager, when others
 // reach it. A task may be nil.
 func awaitListeners(ctx context.Context, servers ...*task) {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	for _, t := range servers {
-		for t != nil && !t.triedToListen() && ctxtime.Sleep(ctx, time.Millisecond) {
+		if t != nil {
+			t.awaitListening(ctx)
 		}
 	}
 }
 
-// triedToListen reports whether the sockets of a server are open, or cannot be opened at present.
-func (t *task) triedToListen() bool {
-	restarts, err := t.unit.state()
-	if s, ok := t.running().(interface{ Started() <-chan struct{} }); ok && err == nil && restarts == 0 {
+// awaitListening waits until the sockets of a server are open, or cannot be opened at present.
+func (t *task) awaitListening(ctx context.Context) {
+	for {
+		restarts, err := t.unit.state()
+		s, ok := t.running().(interface{ Started() <-chan struct{} })
+		if !ok || err != nil || restarts > 0 {
+			return
+		}
 		select {
 		case <-s.Started():
-		default:
-			return false
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(failureCheck):
 		}
 	}
-	return true
 }

@@ -31,7 +31,7 @@ type NotYet struct{ error }
 // Unwrap returns the problems.
 func (e NotYet) Unwrap() error { return e.error }
 
-// watchNames looks for names of hosts that give the address of another one.
+// watchNames looks for names of hosts that give the address of another one, from time to time: each prober resolves its name again by itself.
 func (a *Agent) watchNames(ctx context.Context) {
 	for ctxtime.Sleep(ctx, a.options.meshPause) {
 		a.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"oneway.example/exporter/net/sched"
 )
 
-// systemdNotify sends states to systemd's NOTIFY_SOCKET.
-func systemdNotify(log *slog.Logger) func(string) {
+// SystemdNotify sends states, such as READY=1, to systemd's NOTIFY_SOCKET.
+func SystemdNotify(log *slog.Logger) func(string) {
 	return func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
 			log.Warn("The service manager was not notified", "state", state, "err", err)

@@ -117,9 +117,7 @@ func (f *serveFlags) serve(ctx context.Context, listen []netip.AddrPort, open fu
 		case <-ctx.Done():
 		case <-s.Started():
 			announce()
-			if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-				log.Warn("The service manager was not notified", "err", err)
-			}
+			agent.SystemdNotify(log)(daemon.SdNotifyReady)
 		}
 	}()
 	err = s.Run(ctx)
