@@ -85,6 +85,7 @@ var (
 			ReasonL: {
 				"foreign_reflector: it does not number its replies",
 				"remote_restarted: the reflector's session restarted, or began, meanwhile",
+				"source_port_changed: the reflector numbers the replies to each source port, and the path changed its port meanwhile",
 				"session_ended: the probe ended before the direction was known",
 			},
 		},

@@ -12,7 +12,7 @@ type Profile uint8
 // series. The tests of probes check them.
 const (
 	MaxFull       = 157
-	MaxFullFaults = 241
+	MaxFullFaults = 242
 	MaxSlim       = 16
 	// OfAgent is how many of them the agent has and not the probe: state and reason of the path.
 	OfAgent = 2

@@ -107,7 +107,7 @@ func (w *wheel) turn() {
 	seq := uint32(w.at)
 	w.s.account.Send(w.now(), userTime(seq), ledger.ClockThen{Bound: sample.Bound{Reason: sample.OK}})
 	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
-	w.s.received(&w.replies[seq], w.now())
+	w.s.received(0, &w.replies[seq], w.now())
 	w.at++
 }
 

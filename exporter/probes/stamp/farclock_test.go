@@ -45,7 +45,7 @@ func TestSenderOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &session{opts: &o, layout: plan, account: ledger.New(o.ledger(), 0, nil, nil)}
+		s := &session{opts: &o, layout: plan, account: ledger.New(o.ledger(plan), 0, nil, nil)}
 		for name, q := range map[string]clock.Quality{"none": none.New(metric.Discard{}).Quality(0), "no reply yet": {}} {
 			p, err := stampfmt.ParseSender(s.writeTest(nil, 7, 1, q))
 			if want := timefmt.ErrorEstimate(0x3fff | uint16(format)<<14); err != nil || p.Error != want {

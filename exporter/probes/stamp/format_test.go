@@ -53,7 +53,7 @@ func TestPacketsOfEverySizeAreWrittenIntoNoSpace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{opts: &o, layout: plan, account: ledger.New(o.ledger(), 0, nil, nil)}
+			s := &session{opts: &o, layout: plan, account: ledger.New(o.ledger(plan), 0, nil, nil)}
 			if keyFile != "" {
 				s.keys = o.keys
 			}

@@ -35,7 +35,7 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 				}
 				at := wheelStart.Add(time.Millisecond)
 				before := bothOf(s.account)
-				s.received(&tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
+				s.received(0, &tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
 				checkCounts(t, s.account)
 				n := uint64(0)
 				for _, of := range s.account.Faults().Discarded {

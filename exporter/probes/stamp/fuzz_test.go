@@ -98,7 +98,7 @@ func FuzzReplies(f *testing.F) {
 				if sealed {
 					stampfmt.SealCRC(b, false)
 				}
-				s.received(&tstamp.In{Payload: b, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
+				s.received(0, &tstamp.In{Payload: b, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}, sched.Now())
 				at = at.Add(time.Millisecond)
 				checkCounts(t, s.account)
 			}

@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/net/wire/stampfmt"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probe/target"
@@ -28,8 +30,8 @@ type firewall struct {
 	mu      sync.Mutex
 	flows   map[netip.AddrPort]net.Conn
 	blocked []uint16
-	held    func() // passes what has arrived since hold(true); nil: nothing is held
-	blocks  int    // so many more ports are blocked when they are first seen
+	held    [2]func() // passes on what has arrived since hold(direction, true); nil: nothing is held
+	blocks  int       // so many more ports are blocked when they are first seen
 }
 
 func newFirewall(t *testing.T, to string) *firewall {
@@ -75,26 +77,31 @@ func (f *firewall) run(running *sync.WaitGroup) {
 				_, _ = c.Write(b)
 			}
 		}
-		f.mu.Lock()
-		before := f.held
-		if before != nil {
-			copied := slices.Clone(b[:n])
-			f.held = func() { before(); pass(copied) }
-		}
-		f.mu.Unlock()
-		if before == nil {
-			pass(b[:n])
-		}
+		f.pass(sample.Forward, b[:n], pass)
 	}
 }
 
-// hold keeps the packets to the reflector; then it passes them on.
-func (f *firewall) hold(on bool) {
+// pass calls pass with a packet, at once or when it is held no more.
+func (f *firewall) pass(dir sample.Direction, b []byte, pass func([]byte)) {
 	f.mu.Lock()
-	held := f.held
-	f.held = nil
+	before := f.held[dir]
+	if before != nil {
+		copied := slices.Clone(b)
+		f.held[dir] = func() { before(); pass(copied) }
+	}
+	f.mu.Unlock()
+	if before == nil {
+		pass(b)
+	}
+}
+
+// hold keeps the packets of a direction; then it passes them on.
+func (f *firewall) hold(dir sample.Direction, on bool) {
+	f.mu.Lock()
+	held := f.held[dir]
+	f.held[dir] = nil
 	if on {
-		f.held = func() {}
+		f.held[dir] = func() {}
 	}
 	f.mu.Unlock()
 	if held != nil {
@@ -128,7 +135,7 @@ func (f *firewall) flow(running *sync.WaitGroup, from netip.AddrPort) net.Conn {
 			if err != nil {
 				return
 			}
-			_, _ = f.near.WriteToUDPAddrPort(b[:n], from)
+			f.pass(sample.Reverse, b[:n], func(b []byte) { _, _ = f.near.WriteToUDPAddrPort(b, from) })
 		}
 	})
 	return c
@@ -209,15 +216,25 @@ func TestSilentPathTakesAnotherSourcePort(t *testing.T) {
 }
 
 // TestRepliesToFormerPortsAreReceived: a peer that stands still replies to all that waits when it continues, after the path has
-// taken another source port twice.
+// taken another source port twice, or the way back does. Without a Receipt in the test packets our reflector has a session for each port.
 func TestRepliesToFormerPortsAreReceived(t *testing.T) {
-	t.Parallel()
+	for _, size := range []int{DefaultSize(false), stampfmt.UnauthenticatedBytes} {
+		for _, held := range sample.Directions() {
+			t.Run(fmt.Sprintf("%d bytes/%v", size, held), func(t *testing.T) {
+				t.Parallel()
+				repliesToFormerPortsAreReceived(t, size, held)
+			})
+		}
+	}
+}
+
+func repliesToFormerPortsAreReceived(t *testing.T, size int, held sample.Direction) {
 	b := newTestbed(t, reflector.Options{})
 	f := newFirewall(t, b.peer)
 	kind := NewType()
 	kind.portAge = time.Second
 	o := DefaultOptions()
-	o.Interval, o.LossTimeout = 20*time.Millisecond, 500*time.Millisecond
+	o.Interval, o.LossTimeout, o.Size = 20*time.Millisecond, 500*time.Millisecond, size
 	p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -227,11 +244,11 @@ func TestRepliesToFormerPortsAreReceived(t *testing.T) {
 	go func() { ended <- p.Run(ctx) }()
 	await.That(t, "replies", func() bool { return p.Status().Up })
 	first := p.port()
-	f.hold(true)
+	f.hold(held, true)
 	await.That(t, "another port", func() bool { return p.port() != first })
 	second := p.port()
 	await.That(t, "a third port", func() bool { return p.port() != second })
-	f.hold(false)
+	f.hold(held, false)
 	// The first of them are not outstanding any more.
 	var lost, replied uint64
 	if !await.Within(20*time.Second, func() bool {
@@ -248,6 +265,21 @@ func TestRepliesToFormerPortsAreReceived(t *testing.T) {
 		defer kind.mu.Unlock()
 		return len(kind.hubs) == 1
 	})
+	received, _, _ := p.counts()
+	await.That(t, "replies to the port", func() bool { now, _, _ := p.counts(); return now > received+2*uint64(o.LossTimeout/o.Interval) })
+	s := p.session.Load()
+	s.mu.Lock()
+	v := s.snapshot()
+	s.mu.Unlock()
+	if v.Restarts != 0 || v.Discarded[ledger.DiscardWrongNumber] != 0 {
+		t.Errorf("%d restarts, discarded %v", v.Restarts, v.Discarded)
+	}
+	for dir, d := range v.directions {
+		// Those without a reply are lost in the direction that held them, as far as the reflector tells.
+		if lost := d.Lost.Value; lost > v.RoundTripsLost || sample.Direction(dir) != held && lost != 0 {
+			t.Errorf("%v: %d of %d packets lost, %d round trips", sample.Direction(dir), lost, d.Sent.Value, v.RoundTripsLost)
+		}
+	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

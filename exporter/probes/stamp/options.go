@@ -184,8 +184,8 @@ func checkEach[T any](key string, names []string, find func(name string) (T, err
 }
 
 // ledger returns what the ledger needs to know of the test packets.
-func (o *Options) ledger() ledger.Options {
-	return ledger.Options{Interval: o.Interval, LossTimeout: o.LossTimeout, TAIOffset: o.TAIOffset, TTL: uint8(o.TTL), Format: o.format}
+func (o *Options) ledger(plan layout) ledger.Options {
+	return ledger.Options{Interval: o.Interval, LossTimeout: o.LossTimeout, TAIOffset: o.TAIOffset, TTL: uint8(o.TTL), Receipts: plan.receipt, Format: o.format}
 }
 
 // reach is by how many packets one may be overtaken in the waiting time, twice the mean with a Poisson schedule, and a few

@@ -92,7 +92,7 @@ func TestPacketsAfterAnICMPErrorAreTheReason(t *testing.T) {
 	f := newSessionFixture(t, time.Millisecond, nil)
 	f.failed(syscall.ECONNREFUSED)
 	now := sched.Now()
-	f.received(&tstamp.In{Payload: make([]byte, 38)}, now)
+	f.received(0, &tstamp.In{Payload: make([]byte, 38)}, now)
 	f.account.Tick(now, now)
 	v := f.snapshot()
 	if text := v.silence(); !strings.Contains(text, "replies of 38 bytes") {
@@ -170,7 +170,7 @@ func TestPathWithDamagedRepliesOnlyIsNotSilent(t *testing.T) {
 	damaged := bytes.Clone(w.reply(3))
 	damaged[60] ^= 1
 	now := sched.Now()
-	s.received(&tstamp.In{Payload: damaged, Stamp: sample.Stamp{At: wheelStart, Origin: sample.Kernel}, At: wheelStart}, now)
+	s.received(0, &tstamp.In{Payload: damaged, Stamp: sample.Stamp{At: wheelStart, Origin: sample.Kernel}, At: wheelStart}, now)
 	s.account.Tick(now, now)
 	v := s.snapshot()
 	if text := v.silence(); v.Discarded[ledger.DiscardCorrupted] != 1 || !strings.Contains(text, "damaged") {

@@ -14,9 +14,9 @@ import (
 	"oneway.example/exporter/probes/stamp/ledger"
 )
 
-// received processes one datagram of this session, which arrived at now: the account finds the request of the reply, takes
-// the remote end's counts, and decides about the packet; the estimator takes its verdicts.
-func (s *session) received(in *tstamp.In, now time.Duration) {
+// received processes one datagram of this session, which arrived at now at a source port (hubKey): the account finds the request of the
+// reply, takes the remote end's counts, and decides about the packet; the estimator takes its verdicts.
+func (s *session) received(port int, in *tstamp.In, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -31,6 +31,7 @@ func (s *session) received(in *tstamp.In, now time.Duration) {
 		a.Refuse(why, now)
 		return
 	}
+	reply.Port = port
 	q, ok := a.Accept(&reply, now)
 	if !ok {
 		return

@@ -48,7 +48,7 @@ func TestBurstAfterAStallLosesNothing(t *testing.T) {
 			}
 			arrange(order)
 			for _, seq := range order {
-				s.received(&w.replies[seq], sched.Now())
+				s.received(0, &w.replies[seq], sched.Now())
 			}
 			const most = 5 // the last one, and those for which it and three others may have had the true T3
 			if waiting := wheelTurn - len(concluded); waiting > most {

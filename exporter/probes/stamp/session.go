@@ -77,7 +77,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		s.peer = h.conn.Known(peer)
 		s.estimator.card, dropped = h.card, func(lost uint64, ago time.Duration) uint64 { return s.hub.Load().dropped(lost, ago) }
 	}
-	s.account = ledger.New(o.ledger(), now, s.estimator.take, dropped)
+	s.account = ledger.New(o.ledger(plan), now, s.estimator.take, dropped)
 	s.begin(now)
 	s.former = s.run
 	s.useKeys(o.keys)
@@ -269,7 +269,7 @@ func (s *session) end() {
 // queryStatistics sends a statistics query if one is due; a session without a hub sends none. The caller holds s.mu.
 func (s *session) queryStatistics(now time.Duration) {
 	h := s.hub.Load()
-	if h == nil || !s.account.QueryDue(now, s.layout.receipt) {
+	if h == nil || !s.account.QueryDue(now) {
 		return
 	}
 	out := tstamp.Out{Payload: s.writeStatsQuery(), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}

@@ -191,6 +191,8 @@ func (a *Account) take(r *Reply, q Request, now time.Duration, lost [2]bool, pre
 	switch {
 	case present:
 		n, verdict = a.number(&r.Packet, q, now, lost[sample.Reverse])
+	case first && !r.Filled() && r.Port < a.ports().present:
+		verdict = a.numberOfFormerPort(r, lost[sample.Reverse])
 	case first: // another copy may be recorded
 		a.rev.ended.late++
 		a.rev.now.late++

@@ -200,9 +200,10 @@ type LowConfidenceReason uint8
 const (
 	// LowConfidenceForeign: the reflector does not number its replies.
 	LowConfidenceForeign LowConfidenceReason = iota
-	// LowConfidenceRemoteRestart: the reflector began to count after them, or lost its counts; LowConfidenceEnded: the
-	// session ended before the direction was known.
+	// LowConfidenceRemoteRestart: the reflector began to count after them, or lost its counts; LowConfidencePort: it
+	// began to, since they were before a change of the source port. LowConfidenceEnded: the session ended before the direction was known.
 	LowConfidenceRemoteRestart
+	LowConfidencePort
 	LowConfidenceEnded
 	// LowConfidenceReasons is the number of reasons.
 	LowConfidenceReasons
@@ -210,7 +211,7 @@ const (
 
 // String is the value of the label `reason` of oneway_round_trips_lost_direction_unknown_total.
 func (r LowConfidenceReason) String() string {
-	return [LowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "session_ended"}[r]
+	return [LowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "source_port_changed", "session_ended"}[r]
 }
 
 // Faults are counts of what most sessions never have.
@@ -225,6 +226,8 @@ type Faults struct {
 	// unreported are packets that exceeded the loss timeout, and that the remote end may count as lost as well: test packets without
 	// space for a Receipt, since the last query.
 	unreported []uint64
+	// ports are of a session that has changed its source port.
+	ports ports
 }
 
 // mostUnreported limits Faults.unreported, which a remote end whose counts stay the same does not empty: further packets are lost at once.

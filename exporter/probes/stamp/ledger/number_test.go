@@ -65,6 +65,7 @@ type remoteAgent struct {
 	onWay []replyOnWay
 	asked map[uint64]uint64 // T1 by number
 	every time.Duration
+	port  int // from which it asks
 	// copies are the possible numbers of copies of a request, losses is the percentage of lost replies; calm: no
 	// losses, copies or reordering.
 	copies []int
@@ -76,6 +77,7 @@ type replyOnWay struct {
 	at     time.Duration
 	seq    uint64
 	number uint32
+	port   int
 }
 
 func newRemoteAgent(t *testing.T, kind RemoteKind, rng *rand.Rand) *remoteAgent {
@@ -107,7 +109,7 @@ func (f *remoteAgent) ask() {
 		if !f.calm && f.rng.IntN(10) == 0 {
 			delay += time.Duration(f.rng.IntN(20)) * time.Millisecond
 		}
-		f.onWay = append(f.onWay, replyOnWay{f.now + delay, seq, number})
+		f.onWay = append(f.onWay, replyOnWay{f.now + delay, seq, number, f.port})
 	}
 	f.wait(f.every)
 }
@@ -122,7 +124,7 @@ func (f *remoteAgent) wait(d time.Duration) {
 		a := f.onWay[i]
 		f.onWay = slices.Delete(f.onWay, i, i+1)
 		f.now = a.at
-		f.bring(a.seq, f.asked[a.seq], a.number)
+		f.bringTo(a.port, a.seq, f.asked[a.seq], a.number)
 	}
 	f.s.expire(f.now)
 	f.s.Flush(f.now - time.Second)
@@ -139,17 +141,19 @@ func (f *remoteAgent) earliest() int {
 	return least
 }
 
-// bring delivers a reply, true or forged.
-func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
+// bring delivers a reply, true or forged, at the port from which it asks.
+func (f *remoteAgent) bring(seq, t1 uint64, number uint32) { f.bringTo(f.port, seq, t1, number) }
+
+func (f *remoteAgent) bringTo(port int, seq, t1 uint64, number uint32) {
 	at := testStart.Add(f.now)
 	in := tstamp.In{Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}
-	var r Reply
+	r := Reply{Port: port}
 	r.Packet.Seq, r.Packet.SenderSeq, r.Packet.SenderT1 = number, uint32(seq), t1
 	r.Packet.T2 = timefmt.NTP.Encode(at, 0)
 	r.Packet.T3 = r.Packet.T2
 	if q, ok := f.s.Accept(&r, f.now); ok {
 		one := pendingOf(&in, &r, q)
-		f.s.Judge(&in, &r, q, &one, f.now, true)
+		f.s.Judge(&in, &r, q, &one, f.now, f.s.Report(&r, q, f.now))
 	}
 }
 

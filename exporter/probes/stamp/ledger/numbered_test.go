@@ -40,7 +40,7 @@ func TestForgedNumbersLoseNoRequest(t *testing.T) {
 		"with a copy of each request": func(f *remoteAgent, _ uint64) { f.calm, f.copies, f.losses = false, []int{2}, 0 },
 		"with a copy of the request": func(f *remoteAgent, seq uint64) {
 			f.bring(seq, f.asked[seq], 1<<30)
-			f.onWay = append(f.onWay, replyOnWay{f.now + 10*time.Millisecond, seq, f.next})
+			f.onWay = append(f.onWay, replyOnWay{f.now + 10*time.Millisecond, seq, f.next, 0})
 			f.next++
 		},
 	} {

@@ -18,6 +18,8 @@ type Options struct {
 	TAIOffset time.Duration
 	// TTL is the TTL or hop limit of test packets.
 	TTL uint8
+	// Receipts: the test packets have space for a Receipt.
+	Receipts bool
 	// Format is the format of the timestamps in test packets.
 	Format timefmt.Format
 }

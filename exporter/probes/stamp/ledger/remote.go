@@ -135,13 +135,13 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 		return false
 	case receiptFirst:
 		first := firstOf(&a.remote.counts, rc.Words) // less the counts derived as from a foreign reflector
-		a.remoteBegins(first-min(first, a.fwd.now.accounted()), rc, now)
+		a.remoteBegins(first-min(first, a.fwd.now.accounted()), LowConfidenceRemoteRestart, rc, now)
 		a.countForward(rc, now)
 	case receiptRestart:
 		if a.faults != nil {
 			a.faults.unreported = nil
 		}
-		a.remoteRestarted(rc, now)
+		a.remoteRestarted(r, now)
 		a.countForward(rc, now)
 	case receiptNewer:
 		a.renumbered = a.renumbered && !fresh // it has not restarted
@@ -154,8 +154,13 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 			a.countForward(rc, now)
 		}
 	}
+	a.countedAt(r.Port)
 	if !a.reverseOn {
+		a.at(r.Port)
 		a.beginReverse(0, now)
+	}
+	if !a.numbersCounted() {
+		return true
 	}
 	next := seqwin.Extend(a.reverse.Counts().Next, r.Packet.Seq)
 	if rc.StatsQuery {
@@ -174,15 +179,15 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 
 // remoteBegins begins the remote end's count of received packets, after unaccounted packets without a reply that it has not
 // counted. Those that its host did not drop may have reached its previous session: neither direction is known to have
-// lost them.
-func (a *Account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now time.Duration) {
+// lost them, for the reason why.
+func (a *Account) remoteBegins(unaccounted uint64, why LowConfidenceReason, rc *stampfmt.Receipt, now time.Duration) {
 	a.remote.turn = uint32(a.outstandingPackets.next)
 	a.remoteDrops.Begin()
 	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)
 	dropped := a.droppedThere(unaccounted, now)
 	a.fwd.now.dropped += dropped
-	a.undirected(LowConfidenceRemoteRestart, unaccounted-dropped)
+	a.undirected(why, unaccounted-dropped)
 	a.fwd.undecide(unaccounted - dropped)
 	a.fwd.restart()
 }
@@ -220,27 +225,35 @@ func (a *Account) finishReverse(end uint64, now time.Duration) {
 	}
 }
 
-// remoteRestarted closes the account of the remote end's previous session.
-func (a *Account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
+// remoteRestarted closes the account of the remote end's previous session, after r of the present one.
+func (a *Account) remoteRestarted(r *Reply, now time.Duration) {
 	// Packets not accounted for by the previous session were received if they have a reply, else their outcome is
 	// unknown; the numbers from First on are of the new session.
-	first := firstOf(&a.remote.counts, rc.Words)
+	first := firstOf(&a.remote.counts, r.Receipt.Words)
 	unaccounted := first - min(first, a.fwd.now.accounted())
 	received := min(unaccounted, a.outstandingPackets.answered(a.remote.former, first))
 	a.fwd.answered(received)
-	a.remoteBegins(unaccounted-received, rc, now)
+	moved, why := a.countedAt(r.Port), LowConfidenceRemoteRestart
+	if moved {
+		why = LowConfidencePort
+	}
+	a.remoteBegins(unaccounted-received, why, &r.Receipt, now)
 	// Replies to requests that it had not received by then may have overtaken this one.
 	later := a.outstandingPackets.next - min(a.outstandingPackets.next, a.remote.counts.Next)
-	if !a.renumbered || a.order.next > a.remote.tx+later { // otherwise replies of the new session have begun its numbers
+	switch {
+	case a.renumbered && a.order.next <= a.remote.tx+later: // replies of the new session have begun its numbers
+	case moved:
+		a.beginPort(r.Port, 0, now)
+	default:
 		a.renumber(0, now)
 	}
 	a.renumbered = false
 }
 
-// endLife closes the forward account of a foreign reflector whose numbers began anew with the reply to request seq.
+// endLife closes the forward account of a foreign reflector whose numbers began anew with the reply to request seq, for the reason why.
 // Earlier requests that are neither accounted for nor answered are lost: forward, as far as the old numbers tell, the others
 // in an unknown direction.
-func (a *Account) endLife(seq uint64) {
+func (a *Account) endLife(seq uint64, why LowConfidenceReason) {
 	d := &a.fwd
 	answered, known := a.answered()-a.numbered.before, d.now.received-d.ended.received+d.overdue
 	unaccounted := seq - min(seq, d.now.accounted())
@@ -250,7 +263,7 @@ func (a *Account) endLife(seq uint64) {
 	lost := min(unaccounted-received, missing-min(missing, before))
 	d.missed(lost)
 	unknown := unaccounted - received - lost
-	a.undirected(LowConfidenceRemoteRestart, unknown)
+	a.undirected(why, unknown)
 	d.undecide(unknown)
 	d.restart()
 	d.known = true
@@ -260,6 +273,11 @@ func (a *Account) endLife(seq uint64) {
 // renumber begins a new range of the remote end's numbers with n. Missing replies of the old range are lost.
 func (a *Account) renumber(n uint64, now time.Duration) {
 	a.Restarts++
+	a.beginNumbers(n, now)
+}
+
+// beginNumbers ends a range of the remote end's numbers and begins another one with n.
+func (a *Account) beginNumbers(n uint64, now time.Duration) {
 	a.endNumbers(a.rev.now.outstanding)
 	a.beginReverse(n, now)
 }

@@ -92,10 +92,9 @@ func (q *statisticsPoller) answered(finish bool) {
 	q.finished = q.finished || finish
 }
 
-// QueryDue reports whether a statistics query is to be sent now, and records it. receipts: the test packets have space for
-// a Receipt.
-func (a *Account) QueryDue(now time.Duration, receipts bool) bool {
-	return a.statsQuery.due(now, !receipts && a.Kind != RemoteStateful && a.Kind != RemoteStateless, a.opts.Interval)
+// QueryDue reports whether a statistics query is to be sent now, and records it.
+func (a *Account) QueryDue(now time.Duration) bool {
+	return a.statsQuery.due(now, !a.opts.Receipts && a.Kind != RemoteStateful && a.Kind != RemoteStateless, a.opts.Interval)
 }
 
 // Query records the T1 of a query that is being sent. It returns the query's number, and whether the remote end is to

@@ -72,6 +72,8 @@ func (a *Account) Report(r *Reply, q Request, now time.Duration) (present bool) 
 		present = r.Receipt.Epoch == a.remote.epoch
 	case r.counted():
 		present = a.learn(r, now, a.fresh(r, q))
+	case !q.StatsQuery && !r.Unnumbered && !r.Filled():
+		present = a.atPort(r, q, now)
 	}
 	switch {
 	case !q.StatsQuery:
@@ -115,6 +117,9 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 		// It is lost in reverse; its forward delay is valid.
 		one.Lost[sample.Reverse], one.undecided = true, false
 		a.replies.pass(one, a.conclude)
+	case !present:
+		a.LastSuccess = in.At
+		a.replies.pass(one, a.conclude) // its number is not of the present ones
 	default:
 		a.LastSuccess = in.At
 		a.replies.put(one, a.conclude)
