@@ -24,13 +24,13 @@ func verdictTable(t text, labels []column, from metric.Verdicts, matchers string
 		return "max by (" + strings.Join(names, ", ") + ") (" + d.Name + "{" + matchers + "})"
 	}
 	verdicts := values(map[string]dashboard.ValueMappingResult{"0": word("equal", green, 0), "1": word("differs", orange, 1), "2": word("cannot tell", gray, 2)})
-	percent := props{prop("decimals", 1), prop("custom.width", 85)}
+	percent := props{prop("decimals", 1), prop("custom.width", 100)}
 	return columns(t, append(labels,
 		column{title: "verdict", query: of(from.Outcome), own: props{prop("mappings", verdicts), cellColor("color-text"), prop("custom.width", 105)}},
 		column{title: "difference", query: of(from.Difference), unit: "percentunit", own: percent},
 		column{title: "from", query: of(from.Low), unit: "percentunit", own: percent},
 		column{title: "to", query: of(from.High), unit: "percentunit", own: percent},
-		column{title: "age", query: "time() - " + of(from.Time), unit: "dtdurations", own: append(coloredFrom(step{0, gray}, step{staleVerdict, orange}), prop("decimals", 0), prop("custom.width", 90))},
+		column{title: "age", query: "time() - " + of(from.Time), unit: "dtdurations", own: append(coloredFrom(step{0, gray}, step{staleVerdict, orange}), prop("decimals", 0), prop("custom.width", 105))},
 		column{title: "needs", query: of(from.Needed), unit: "dtdurations", own: props{prop("decimals", 1), prop("custom.width", 150)}},
 	)...).Span(24).Height(8)
 }
