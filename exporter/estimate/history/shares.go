@@ -36,7 +36,7 @@ const DefaultShareMargin = 0.001
 // CompareShares compares shares; false without a whole in either. Days are the blocks: the scores of a ratio of sums (Cochran 1977,
 // section 6.3), with the variance of longrun.go. A margin of 0 is DefaultShareMargin.
 //
-// The limits are of all that the undecided ones may be.
+// The limits are of all that the undecided ones may be: each one has the variance of the days in which these are, or are not, events.
 //
 // The interval is at least three events wide on each side, the upper limit of 95 % of none (Hanley 1983): without any event there is no
 // variance to observe.
@@ -44,55 +44,90 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 	if margin <= 0 {
 		margin = DefaultShareMargin
 	}
-	sa, za, noiseA, wholeA := scoresOf(a)
-	sb, zb, noiseB, wholeB := scoresOf(b)
-	if !(wholeA > 0 && wholeB > 0) {
+	s := Shares{A: Count(plain(a)), B: Count(plain(b)), UndecidedA: undecided(a), UndecidedB: undecided(b)}
+	low, least, ok := differenceOf(a, lost(b))
+	high, _, _ := differenceOf(lost(a), b)
+	if !ok {
 		return Shares{}, false
 	}
-	s := Shares{A: Count(plain(a)), B: Count(plain(b)), ShareA: sa, ShareB: sb, UndecidedA: undecided(a) / wholeA, UndecidedB: undecided(b) / wholeB}
+	s.ShareA, s.ShareB = shareOf(a), shareOf(b)
 	all := Count(append(plain(a), plain(b)...)).Days
-	for d := range zb {
-		zb[d] = -zb[d]
+	limits := func(alpha float64) Estimate {
+		return Estimate{s.ShareA - s.ShareB, low.share - max(low.half(alpha), least), high.share + max(high.half(alpha), least)}
 	}
-	variance, df := joint(za, zb, noiseA, noiseB)
-	t := tested{deviation: math.Sqrt(variance), df: df}
-	least := 3 / min(wholeA, wholeB)
-	half := max(t.half(1-Level), least)
-	strict := max(t.half((1-Level)/o.comparisons()), least)
-	d := sa - sb
-	s.Difference = Estimate{d, d - half - s.UndecidedB, d + half + s.UndecidedA}
-	if s.P = 1; t.deviation > 0 {
-		s.P = tail(d/t.deviation, df)
+	s.Difference, s.Corrected = limits(1-Level), limits((1-Level)/o.comparisons())
+	if s.P = 1; low.share > 0 || high.share < 0 || low.share == high.share {
+		s.P = max(low.chance(), high.chance())
 	}
-	s.Corrected = Estimate{d, d - strict - s.UndecidedB, d + strict + s.UndecidedA}
-	if s.Verdict = judge(s.Difference, s.Corrected, (s.UndecidedA+s.UndecidedB)/2, df, all, o, margin); s.Verdict.Reason == WideBound {
+	if s.Verdict = judge(s.Difference, s.Corrected, (s.UndecidedA+s.UndecidedB)/2, min(low.df, high.df), all, o, margin); s.Verdict.Reason == WideBound {
 		s.Verdict.Reason = ManyUndecided
 	}
 	return s, true
 }
 
-func undecided(all []Counted) (sum float64) {
-	for _, c := range all {
-		if usable(c) {
-			sum += min(max(c.Undecided, 0), c.Whole-min(c.Events, c.Whole))
-		}
+// differenceOf is the share of a less the share of b, with the variance of all their days, and three events of the smaller whole; false
+// without a whole in either.
+func differenceOf(a, b []Counted) (difference tested, least float64, ok bool) {
+	sa, za, noiseA, wholeA := scoresOf(a)
+	sb, zb, noiseB, wholeB := scoresOf(b)
+	if !(wholeA > 0 && wholeB > 0) {
+		return tested{}, 0, false
 	}
-	return sum
+	for d := range zb {
+		zb[d] = -zb[d]
+	}
+	variance, df := joint(za, zb, noiseA, noiseB)
+	return tested{share: sa - sb, deviation: math.Sqrt(variance), df: df}, 3 / min(wholeA, wholeB), true
 }
 
-// scoresOf are the share, the scores of each day, and the chance within the days: events come in bursts, and in few of the hours.
-func scoresOf(all []Counted) (share float64, z map[int]float64, noise, whole float64) {
-	events := 0.0
+// chance is the probability of a difference as large, of either sign, if there is none.
+func (t tested) chance() float64 {
+	if t.deviation == 0 {
+		return 1
+	}
+	return tail(t.share/t.deviation, t.df)
+}
+
+// lost counts the undecided ones as events. They come in as few days as these.
+func lost(all []Counted) []Counted {
+	all = slices.Clone(all)
+	for i := range all {
+		c := &all[i]
+		c.Events += c.open()
+	}
+	return all
+}
+
+// open is how many of the whole may be events besides those that are.
+func (c *Counted) open() float64 { return min(max(c.Undecided, 0), c.Whole-min(c.Events, c.Whole)) }
+
+// undecided is by how much the share may be larger.
+func undecided(all []Counted) float64 { return shareOf(lost(all)) - shareOf(all) }
+
+// shareOf is all events over all wholes; 0 without a whole.
+func shareOf(all []Counted) float64 {
+	events, whole := sums(all)
+	if !(whole > 0) {
+		return 0
+	}
+	return events / whole
+}
+
+func sums(all []Counted) (events, whole float64) {
 	for _, c := range all {
 		if usable(c) {
 			events, whole = events+c.Events, whole+c.Whole
 		}
 	}
-	z = map[int]float64{}
-	if !(whole > 0) {
+	return events, whole
+}
+
+// scoresOf are the share, the scores of each day, and the chance within the days: events come in bursts, and in few of the hours.
+func scoresOf(all []Counted) (share float64, z map[int]float64, noise, whole float64) {
+	share, z = shareOf(all), map[int]float64{}
+	if _, whole = sums(all); !(whole > 0) {
 		return 0, z, 0, 0
 	}
-	share = events / whole
 	squares, hours := map[int]float64{}, map[int]float64{}
 	for _, c := range all {
 		if usable(c) {

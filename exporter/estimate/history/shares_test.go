@@ -158,6 +158,54 @@ func TestPacketsWithoutAnOutcomeMayBeLost(t *testing.T) {
 	}
 }
 
+// TestOutagesWithoutAnOutcomeShowNoMoreThanLosses: A loses 0.5 % always, B in outages, one in two or in four days, whose packets are lost or have no
+// outcome.
+func TestOutagesWithoutAnOutcomeShowNoMoreThanLosses(t *testing.T) {
+	const days, whole, share = 30, 36000, 0.005
+	seed, n := testseed.Of(t), 3**histories
+	for _, outages := range []float64{0.5, 0.25} {
+		for _, undecided := range []bool{false, true} {
+			missed, differs := 0, 0
+			for i := range n {
+				rng := rand.New(rand.NewPCG(seed, uint64(19e6+i)))
+				var a, b []Counted
+				for d := range days {
+					out := rng.IntN(24)
+					if rng.Float64() >= outages {
+						out = -1
+					}
+					for h := range 24 {
+						c := Counted{Sample: At(monday.Add(time.Duration(24*d+h)*time.Hour), 0), Whole: whole, Events: share * whole * (0.9 + 0.2*rng.Float64())}
+						a = append(a, c)
+						if c.Events = 0; h == out {
+							c.Events = share * 24 / outages * whole
+						}
+						if undecided {
+							c.Events, c.Undecided = 0, c.Events
+						}
+						b = append(b, c)
+					}
+				}
+				for _, ends := range [][2][]Counted{{a, b}, {b, a}} {
+					v, ok := CompareShares(ends[0], ends[1], 0, Options{})
+					if !ok {
+						t.Fatal("no comparison")
+					}
+					if v.Difference.Low > 0 || v.Difference.High < 0 {
+						missed++
+					}
+					if v.Verdict.Outcome == Differs {
+						differs++
+					}
+				}
+			}
+			if most := (0.05 + tolerance(0.05, n)) * float64(2*n); float64(missed) > most || float64(differs) > most {
+				t.Errorf("%.2f outages a day, undecided %v: of %d intervals %d are without the truth, %d differ", outages, undecided, 2*n, missed, differs)
+			}
+		}
+	}
+}
+
 func TestSharesWithoutLossAreEqualOnlyWithEnoughPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	few := losses(rng, 1, 0)[:1]
