@@ -79,7 +79,10 @@ func longResults() map[string]func(io.Writer) error {
 	}
 	step := saturation.Step{Offered: rate, Sent: rate, Received: rate, Loss: ratio, Lossless: true, Variation: &some}
 	buffer := tcpsocket.Buffer{Asked: 12_345_678, Effective: 24_691_356, Clipped: true}
-	flow := tcp.Flow{Payload: 123_456_789, Throughput: &rate, Sent: 123_456_789, CongestionControl: "bbr", MSS: 1448, SendBuffer: buffer, ReceiveBuffer: buffer, Sender: "canceled"}
+	flow := tcp.Flow{
+		SenderEnd:   &tcp.SenderEnd{Sent: 123_456_789, CongestionControl: "bbr", MSS: 1448, SendBuffer: buffer, Sender: "canceled"},
+		ReceiverEnd: &tcp.ReceiverEnd{Payload: 123_456_789, ReceiveBuffer: buffer}, Throughput: &rate,
+	}
 	distribution := &stamp.Distribution{Min: &delay, P50: &delay, P95: &delay, P99: &delay, Max: &delay, ErrorBound: &delay}
 	way := stamp.DirectionReport{Sent: &count, Received: &count, Lost: &count, Delay: distribution, PDV: distribution, Jitter: &delay, LowConfidence: count, Negative: count}
 	quantile := &tcpshort.Quantile{Value: delay, Lower: delay, Upper: &delay}
@@ -117,7 +120,7 @@ func longResults() map[string]func(io.Writer) error {
 			return printTables(out, &tcpshort.Result{Sizes: []tcpshort.Size{z, z}})
 		},
 		"message": func(out io.Writer) error {
-			p := message.Part{Direction: "forward", Transport: message.TCPNoDelay, Sent: 123456, Offered: &rate, Throughput: &rate, Loss: &ratio, Retransmitted: &ratio, RTT: &three}
+			p := message.Part{Direction: "forward", Transport: message.TCPNoDelay, Sent: new(int64(123_456)), Offered: &rate, Throughput: &rate, Loss: &ratio, Retransmitted: &ratio, RTT: &three}
 			return printTables(out, &message.Result{Parts: []message.Part{p, p, p}})
 		},
 		"probe": func(out io.Writer) error {

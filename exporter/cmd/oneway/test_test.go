@@ -170,8 +170,8 @@ func TestSizesOfShortFlowsArePrintedWithTheirIntervals(t *testing.T) {
 func TestTransportsOfMessagesArePrintedInOneTable(t *testing.T) {
 	var out bytes.Buffer
 	err := printTables(&out, &message.Result{Parts: []message.Part{
-		{Direction: "forward", Transport: message.UDP, Sent: 1000, PerMessage: new(1.0), Offered: new(51_200.0), Throughput: new(50_000.0), Loss: new(0.02), Delay: &message.Delay{Median: new(0.03), Bound: 0.001}},
-		{Direction: "forward", Transport: message.TCP, Sent: 999, PerMessage: new(0.4), Retransmitted: new(0.01), RTT: &[3]float64{0.05, 0.06, 0.07}},
+		{Direction: "forward", Transport: message.UDP, Sent: new(int64(1000)), PerMessage: new(1.0), Offered: new(51_200.0), Throughput: new(50_000.0), Loss: new(0.02), Delay: &message.Delay{Median: new(0.03), Bound: 0.001}},
+		{Direction: "forward", Transport: message.TCP, Sent: new(int64(999)), PerMessage: new(0.4), Retransmitted: new(0.01), RTT: &[3]float64{0.05, 0.06, 0.07}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestTwoWayRunIsPrintedOnOneTimeAxis(t *testing.T) {
 	var out bytes.Buffer
 	err := printTables(&out, &tcp.Result{
 		Directions: []*tcp.Direction{
-			{Direction: "reverse", Throughput: new(1e6), Flows: []tcp.Flow{{Payload: 3e6, Sent: 3e6, CongestionControl: "cubic"}}},
+			{Direction: "reverse", Throughput: new(1e6), Flows: []tcp.Flow{{SenderEnd: &tcp.SenderEnd{Sent: 3e6, CongestionControl: "cubic"}, ReceiverEnd: &tcp.ReceiverEnd{Payload: 3e6}}}},
 			{Direction: "forward", Throughput: new(2e5), Flows: []tcp.Flow{{Throughput: new(5e4)}, {Throughput: new(1.5e5)}}},
 		},
 		TwoWay: &tcp.TwoWay{Begin: 1.25, End: 2.5, Bound: 0.022, Directions: [2]tcp.Part{
@@ -311,7 +311,7 @@ func TestTwoWayRunIsPrintedOnOneTimeAxis(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"reverse    1     3 MB      8 Mb/s", "forward    2     0 B       1.2 Mb/s", "forward sent from 1.250 s ± 0.022 s to 2.500 s ± 0.022 s of reverse",
+		"reverse    1     3 MB      8 Mb/s", "forward    2     -         1.2 Mb/s", "forward sent from 1.250 s ± 0.022 s to 2.500 s ± 0.022 s of reverse",
 		"second  reverse  forward", "2       4 Mb/s   1.6 Mb/s",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -113,7 +113,8 @@ type Outcome struct {
 	Values report.Values `json:"values,omitempty"`
 	// Error is why it did not complete; empty if it did.
 	Error string `json:"error,omitempty"`
-	// ForwardBytes and ReverseBytes are the IP bytes sent.
+	// ForwardBytes and ReverseBytes are the IP bytes sent; where the record of the remote sender did not arrive, ReverseBytes has those that
+	// arrived.
 	ForwardBytes int64 `json:"forward_sent_bytes"`
 	ReverseBytes int64 `json:"reverse_sent_bytes"`
 	// Transfers are the parts of the traffic, of bounded size.

@@ -37,7 +37,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 	}
 	for i, p := range res.Parts {
 		by, d := transports()[i%3], sample.Directions()[i/3].String()
-		if p.Transport != by || p.Direction != d || p.Partial != "" || p.Sent != 200 {
+		if p.Transport != by || p.Direction != d || p.Partial != "" || *p.Sent != 200 {
 			t.Errorf("%s, %s: %+v", d, by, p)
 			continue
 		}

@@ -43,15 +43,15 @@ type Part struct {
 	Transport Transport `json:"transport"`
 	// Partial is why it ended before its plan; empty: it did not.
 	Partial string `json:"ended_early,omitempty"`
-	// Sent is the number of messages that the sender gave to the transport.
-	Sent int64 `json:"sent_messages"`
+	// Sent is the number of messages that the sender gave to the transport; absent if its record did not arrive.
+	Sent *int64 `json:"sent_messages,omitempty"`
 	// Offered and Throughput are the payload that the sender gave to the transport, and that arrived, per second: in the time of
 	// sending, or in that from the first arrival to the last if it is longer.
 	Offered    *float64 `json:"offered_bytes_per_second,omitempty"`
 	Throughput *float64 `json:"throughput_bytes_per_second,omitempty"`
 	// Packets are the IP packets that the sender sent without retransmissions, PerMessage those of each message. TCP's include
-	// handshake and end.
-	Packets    int64    `json:"sent_packets"`
+	// handshake and end. Both are absent if the record of the sender did not arrive.
+	Packets    *int64   `json:"sent_packets,omitempty"`
 	PerMessage *float64 `json:"packets_per_message,omitempty"`
 	// Loss is the share of the packets of UDP that the path lost, Retransmitted that of TCP's payload that was sent again.
 	Loss          *float64 `json:"loss_ratio,omitempty"`
@@ -84,8 +84,9 @@ func (k *Kind) rate(messages float64, apart time.Duration) *float64 {
 
 // ofUDP returns the values of a stream.
 func (k *Kind) ofUDP(t *udptraffic.Transfer) Part {
-	p := Part{Partial: t.Cut, Sent: int64(t.Counts.Sent), Packets: int64(t.Counts.Sent), Offered: k.rate(float64(t.Counts.Sent), t.Duration())}
-	if p.Sent > 0 {
+	sent := int64(t.Counts.Sent)
+	p := Part{Partial: t.Cut, Sent: &sent, Packets: &sent, Offered: k.rate(float64(sent), t.Duration())}
+	if sent > 0 {
 		p.PerMessage = new(1.0)
 	}
 	var first, last instant.Time
@@ -97,7 +98,7 @@ func (k *Kind) ofUDP(t *udptraffic.Transfer) Part {
 			last = max(last, one.Arrived.At)
 		}
 	}
-	if p.Throughput = k.rate(float64(t.Counts.Arrived), max(t.Duration(), last.Sub(first))); p.Throughput == nil && p.Sent > 0 {
+	if p.Throughput = k.rate(float64(t.Counts.Arrived), max(t.Duration(), last.Sub(first))); p.Throughput == nil && sent > 0 {
 		p.Throughput = new(0.0) // all were lost
 	}
 	dropped := t.HostDropped()
@@ -145,13 +146,15 @@ func (k *Kind) ofTCP(t *tcptraffic.Result, ipv6 bool) Part {
 	from, to := &t.Sender[0], &t.Receiver[0]
 	size := float64(k.opts.MessageBytes)
 	p := Part{
-		Partial: t.Cut, Sent: from.Payload / int64(k.opts.MessageBytes), CongestionControl: from.CongestionControl,
-		Packets:    max(0, from.Final.SegmentsOut-from.Final.RetransmittedSegments),
+		Partial: t.Cut, CongestionControl: from.CongestionControl,
 		Offered:    k.rate(float64(from.Payload)/size, from.Last-from.First),
 		Throughput: k.rate(float64(to.Payload)/size, max(from.Last-from.First, to.Last-to.First)),
 	}
-	if p.Sent > 0 {
-		p.PerMessage = new(float64(p.Packets) / float64(p.Sent))
+	if from.Known() {
+		sent, packets := from.Payload/int64(k.opts.MessageBytes), max(0, from.Final.SegmentsOut-from.Final.RetransmittedSegments)
+		if p.Sent, p.Packets = &sent, &packets; sent > 0 {
+			p.PerMessage = new(float64(packets) / float64(sent))
+		}
 	}
 	d := tcp.Evaluate(t, &tcp.Options{}, ipv6)
 	p.Retransmitted, p.RTT = d.Retransmitted, d.RTT
@@ -187,7 +190,11 @@ func (res *Result) conclude(r *loadtest.Run) {
 		if len(numbers) > 0 {
 			r.Summary = append(r.Summary, probe.Result{Quantity: p.Transport.Words(), Direction: p.Direction, Numbers: numbers})
 		}
-		switch share := float64(p.Sent) / planned; {
+		share := 1.0
+		if p.Sent != nil {
+			share = float64(*p.Sent) / planned
+		}
+		switch {
 		case p.Partial != "":
 			r.Note(fmt.Sprintf("%s, %s: partial: %s", p.Direction, p.Transport.Words(), p.Partial))
 		case share < 1-heldBack && p.Transport == UDP:

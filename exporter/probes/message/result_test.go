@@ -65,6 +65,27 @@ func TestThroughputIsThatOfTheTimeOfSending(t *testing.T) {
 	}
 }
 
+// What a transport's sender did is unknown where its record did not arrive, and all is where none did.
+func TestMessagesOfAnUnknownSenderAreAbsent(t *testing.T) {
+	own := DefaultOptions()
+	k, err := NewKind(loadsession.DefaultOptions(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := k.ofTCP(&tcptraffic.Result{
+		Cut: "x", Sender: make([]tcptraffic.FlowEnd, 1),
+		Receiver: []tcptraffic.FlowEnd{{Ended: tcptraffic.EndedCanceled, Payload: 1 << 20, First: time.Second, Last: 3 * time.Second}},
+	}, false)
+	if p.Sent != nil || p.Packets != nil || p.PerMessage != nil || p.Offered != nil || p.CongestionControl != "" || p.Throughput == nil {
+		t.Errorf("%+v", p)
+	}
+	for _, row := range (&Result{Parts: []Part{p, {Partial: "the session was lost"}}}).Tables()[0].Rows {
+		if row[2] != "-" || row[3] != "-" {
+			t.Errorf("%q", row)
+		}
+	}
+}
+
 func show(v *float64) any {
 	if v == nil {
 		return "absent"

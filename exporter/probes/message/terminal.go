@@ -29,7 +29,7 @@ Exit status: 0 completed, 1 not completed (prints the reason and partial results
 func (r *Result) Tables() []report.Table {
 	t := report.Table{Columns: []string{"direction", "transport", "messages", "packets per message", "offered", "throughput", "lost", "retransmitted", "RTT", "25 %", "75 %", "delay", "95 %"}}
 	for _, p := range r.Parts {
-		row := []string{p.Direction, p.Transport.Words(), strconv.FormatInt(p.Sent, 10), unit.OrDash(p.PerMessage, func(n float64) string { return fmt.Sprintf("%.2f", n) })}
+		row := []string{p.Direction, p.Transport.Words(), unit.OrDash(p.Sent, func(n int64) string { return strconv.FormatInt(n, 10) }), unit.OrDash(p.PerMessage, func(n float64) string { return fmt.Sprintf("%.2f", n) })}
 		row = append(row, unit.BytesPerSecond.OrDash(p.Offered), unit.BytesPerSecond.OrDash(p.Throughput), unit.Ratio.OrDash(p.Loss), unit.Ratio.OrDash(p.Retransmitted))
 		row = append(row, unit.Seconds.Quartiles(p.RTT)...)
 		if p.Delay == nil {

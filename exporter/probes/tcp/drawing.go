@@ -129,10 +129,14 @@ func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
 // named tells the flow of a series, if there are several.
 func named(flows []Flow, i int) string {
-	if len(flows) == 1 {
+	switch from := flows[i].SenderEnd; {
+	case len(flows) == 1:
 		return ""
+	case from == nil:
+		return fmt.Sprintf(" %d", i+1)
+	default:
+		return fmt.Sprintf(" %d (%s)", i+1, from.CongestionControl)
 	}
-	return fmt.Sprintf(" %d (%s)", i+1, flows[i].CongestionControl)
 }
 
 // over is a drawing by the time of the transfer.
@@ -157,6 +161,9 @@ func drawWindows(flows []Flow, until int64) report.Drawing {
 	var series, marked []report.Series
 	for i := range flows {
 		f := &flows[i]
+		if f.SenderEnd == nil {
+			continue
+		}
 		mss := float64(f.MSS)
 		quantities := []quantity{{"cwnd", "cwnd_segments", false, mss}}
 		if len(flows) == 1 {

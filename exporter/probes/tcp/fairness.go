@@ -22,8 +22,11 @@ type Fairness struct {
 	// index of each whole second.
 	Jain      float64     `json:"jain_ratio"`
 	Quartiles *[3]float64 `json:"jain_quartiles_ratio,omitempty"`
-	// Variants has what the flows of each congestion control have, in the order of names.
-	Variants []Variant `json:"congestion_controls"`
+	// Variants has what the flows of each congestion control have, in the order of names; absent if the record of the sender did
+	// not arrive.
+	Variants []Variant `json:"congestion_controls,omitempty"`
+
+	flows int
 }
 
 // Variant is what the flows with a congestion control have.
@@ -48,13 +51,18 @@ func (d *Direction) compareFlows(r *tcpstate.FlowRates) {
 	}
 	names, by := make([]string, len(d.Flows)), map[string][]float64{}
 	for i, rate := range r.Rates {
-		names[i] = d.Flows[i].CongestionControl
+		if from := d.Flows[i].SenderEnd; from != nil {
+			names[i] = from.CongestionControl
+		}
 		by[names[i]] = append(by[names[i]], rate)
 		d.Flows[i].Throughput = &rate
 	}
-	d.Fairness = &Fairness{Seconds: r.Seconds, Jain: index.Whole, Quartiles: index.Quartiles}
+	d.Fairness = &Fairness{flows: len(d.Flows), Seconds: r.Seconds, Jain: index.Whole, Quartiles: index.Quartiles}
 	shares, _ := fairness.Shares(names, r.Rates) // known as the index is
 	for _, s := range shares {
+		if s.Variant == "" { // unknown
+			continue
+		}
 		rates := orderstat.Sorted(by[s.Variant])
 		d.Fairness.Variants = append(d.Fairness.Variants, Variant{
 			CongestionControl: s.Variant, Flows: s.Flows, Share: s.Ratio, OfFair: s.OfFair,
@@ -65,11 +73,7 @@ func (d *Direction) compareFlows(r *tcpstate.FlowRates) {
 
 // summary has a line for the index and, of mixed flows, one for each congestion control.
 func (f *Fairness) summary(line func(quantity string, numbers ...report.Number) probe.Result) []probe.Result {
-	flows := 0
-	for _, v := range f.Variants {
-		flows += v.Flows
-	}
-	lines := []probe.Result{line("fairness", report.Number{Value: &f.Jain, Unit: unit.Index, Text: fmt.Sprintf("(Jain, %d flows)", flows)})}
+	lines := []probe.Result{line("fairness", report.Number{Value: &f.Jain, Unit: unit.Index, Text: fmt.Sprintf("(Jain, %d flows)", f.flows)})}
 	if len(f.Variants) > 1 {
 		for _, v := range f.Variants {
 			lines = append(lines, line("share of "+v.CongestionControl,

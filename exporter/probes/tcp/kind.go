@@ -298,10 +298,10 @@ func (d *Direction) note(r *loadtest.Run) {
 	}
 	d.noteStamps(r)
 	for _, f := range d.Flows[:1] { // all flows have the same sizes
-		if f.SendBuffer.Clipped {
+		if f.SenderEnd != nil && f.SendBuffer.Clipped {
 			r.Note(fmt.Sprintf("%s: the sending host limits the send buffer to %d of %d bytes (net.core.wmem_max)", d.Direction, f.SendBuffer.Effective/2, f.SendBuffer.Asked))
 		}
-		if f.ReceiveBuffer.Clipped {
+		if f.ReceiverEnd != nil && f.ReceiveBuffer.Clipped {
 			r.Note(fmt.Sprintf("%s: the receiving host limits the receive buffer to %d of %d bytes (net.core.rmem_max)", d.Direction, f.ReceiveBuffer.Effective/2, f.ReceiveBuffer.Asked))
 		}
 	}

@@ -46,8 +46,8 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 		t.Fatalf("%d directions, notes %q", len(res.Directions), out.Notes)
 	}
 	for _, d := range res.Directions {
-		if *d.Throughput < 1e6 || *d.Throughput > 1.1*float64(d.Payload)/(d.Seconds-own.Omit.Seconds()) || len(d.PerSecond) != 2 || d.RTT == nil {
-			t.Errorf("%s: %v bytes/s, %d bytes in %v s, per second %v", d.Direction, *d.Throughput, d.Payload, d.Seconds, d.PerSecond)
+		if *d.Throughput < 1e6 || *d.Throughput > 1.1*float64(*d.Payload)/(d.Seconds-own.Omit.Seconds()) || len(d.PerSecond) != 2 || d.RTT == nil {
+			t.Errorf("%s: %v bytes/s, %d bytes in %v s, per second %v", d.Direction, *d.Throughput, *d.Payload, d.Seconds, d.PerSecond)
 		}
 		fairnessIsPublished(t, sink, d, own.CongestionControl)
 		for _, family := range []*metric.Desc{metric.TCPLinkRate, metric.TCPThroughput, metric.TCPRTTMin, metric.TCPRetransmitted, metric.TCPConnect} {
@@ -192,7 +192,7 @@ func TestTwoWayRunWithARealLoadServerIsPublished(t *testing.T) {
 	for _, rate := range x.Directions[1].PerSecond {
 		sum += rate
 	}
-	if other := float64(res.Directions[1].Payload); x.End <= 9 && math.Abs(sum/other-1) > 1e-9 || sum == 0 {
+	if other := float64(*res.Directions[1].Payload); x.End <= 9 && math.Abs(sum/other-1) > 1e-9 || sum == 0 {
 		t.Errorf("%v of %v bytes in the seconds", sum, other)
 	}
 	for _, c := range []struct {

@@ -27,9 +27,10 @@ type Direction struct {
 	Direction string `json:"direction"`
 	// Partial is why sending ended before its plan; empty: it did not.
 	Partial string `json:"ended_early,omitempty"`
-	// Payload is the bytes that arrived, in Seconds from the first to the last.
-	Payload int64   `json:"payload_bytes"`
-	Seconds float64 `json:"duration_seconds"`
+	// Payload is the bytes that arrived, in Seconds from the first to the last; absent if the record of the receiver did not
+	// arrive.
+	Payload *int64  `json:"payload_bytes,omitempty"`
+	Seconds float64 `json:"duration_seconds,omitempty"`
 	// Throughput is the payload that arrived per second, without the omitted time; PerSecond is that of each whole
 	// second, nothing omitted.
 	Throughput *float64  `json:"throughput_bytes_per_second,omitempty"`
@@ -68,28 +69,42 @@ type Direction struct {
 	Flows   []Flow `json:"flows"`
 }
 
-// Flow is one connection.
+// Flow is one connection. An end whose record did not arrive is nil.
 type Flow struct {
-	Payload int64 `json:"payload_bytes"`
+	*SenderEnd
+	*ReceiverEnd
 	// Throughput is that of Fairness; nil with a single flow.
 	Throughput *float64 `json:"throughput_bytes_per_second,omitempty"`
-	// Sent and Retransmitted are the sender's payload bytes, retransmissions included.
-	Sent          int64 `json:"sent_bytes"`
-	Retransmitted int64 `json:"retransmitted_bytes"`
-	// RetransmittedSegments also counts SYN and FIN.
-	RetransmittedSegments int64 `json:"retransmitted_segments"`
-	// MSS and CongestionControl are those of the sender.
-	MSS               int64            `json:"mss_bytes"`
-	CongestionControl string           `json:"congestion_control"`
-	SendBuffer        tcpsocket.Buffer `json:"send_buffer"`
-	ReceiveBuffer     tcpsocket.Buffer `json:"receive_buffer"`
-	ECN               bool             `json:"ecn"`
-	Sender            tcptraffic.Ended `json:"sender_ended"`
-	Receiver          tcptraffic.Ended `json:"receiver_ended"`
 	// SenderRows and ReceiverRows are samples, with these Columns.
 	Columns      []string         `json:"columns"`
 	SenderRows   []tcptraffic.Row `json:"sender_rows"`
 	ReceiverRows []tcptraffic.Row `json:"receiver_rows"`
+}
+
+// SenderEnd is the record of the sender of a flow.
+type SenderEnd struct {
+	// Sent and Retransmitted are the sender's payload bytes, retransmissions included; absent if its record did not arrive.
+	Sent          int64 `json:"sent_bytes"`
+	Retransmitted int64 `json:"retransmitted_bytes"`
+	// RetransmittedSegments also counts SYN and FIN; absent if the record of the sender did not arrive.
+	RetransmittedSegments int64 `json:"retransmitted_segments"`
+	// MSS and CongestionControl are of the sender; absent if its record did not arrive.
+	MSS               int64  `json:"mss_bytes"`
+	CongestionControl string `json:"congestion_control"`
+	// SendBuffer is the buffer at the end, Sender why the sender ended, and ECN whether it was negotiated; absent if the record of
+	// the sender did not arrive.
+	SendBuffer tcpsocket.Buffer `json:"send_buffer"`
+	ECN        bool             `json:"ecn"`
+	Sender     tcptraffic.Ended `json:"sender_ended"`
+}
+
+// ReceiverEnd is the record of the receiver of a flow.
+type ReceiverEnd struct {
+	// Payload is the bytes that arrived, ReceiveBuffer the buffer at the end, and Receiver why the receiver ended; absent if its record
+	// did not arrive.
+	Payload       int64            `json:"payload_bytes"`
+	ReceiveBuffer tcpsocket.Buffer `json:"receive_buffer"`
+	Receiver      tcptraffic.Ended `json:"receiver_ended"`
 }
 
 // rttRanks are the label values of Direction.RTT.
@@ -97,16 +112,22 @@ func rttRanks() [3]string { return [3]string{"0.25", "0.5", "0.75"} }
 
 // Evaluate computes the values of a transfer; ipv6 is whether its packets are.
 func Evaluate(t *tcptraffic.Result, o *Options, ipv6 bool) *Direction {
-	d := &Direction{Direction: t.Plan.Direction.String(), Partial: t.Cut}
+	d, payload := &Direction{Direction: t.Plan.Direction.String(), Partial: t.Cut}, int64(0)
 	for i := range t.Sender {
 		from, to := &t.Sender[i], &t.Receiver[i]
-		d.Payload += to.Payload
-		d.Flows = append(d.Flows, Flow{
-			Payload: to.Payload, Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, RetransmittedSegments: from.Final.RetransmittedSegments, MSS: from.Final.MSS,
-			CongestionControl: from.CongestionControl, SendBuffer: from.Buffer, ReceiveBuffer: to.Buffer,
-			ECN: from.Final.Negotiated&tcpsocket.ECN != 0, Sender: from.Ended, Receiver: to.Ended,
-			Columns: record.TCPTrace.Names(), SenderRows: tcptraffic.Rows(from.Samples), ReceiverRows: tcptraffic.Rows(to.Samples),
-		})
+		f := Flow{Columns: record.TCPTrace.Names(), SenderRows: tcptraffic.Rows(from.Samples), ReceiverRows: tcptraffic.Rows(to.Samples)}
+		if from.Known() {
+			f.SenderEnd = &SenderEnd{
+				Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, RetransmittedSegments: from.Final.RetransmittedSegments, MSS: from.Final.MSS,
+				CongestionControl: from.CongestionControl, SendBuffer: from.Buffer, ECN: from.Final.Negotiated&tcpsocket.ECN != 0, Sender: from.Ended,
+			}
+		}
+		if to.Known() { // the records of all flows arrive together
+			f.ReceiverEnd = &ReceiverEnd{Payload: to.Payload, ReceiveBuffer: to.Buffer, Receiver: to.Ended}
+			payload += to.Payload
+			d.Payload = &payload
+		}
+		d.Flows = append(d.Flows, f)
 	}
 	d.throughput(t, o.Omit)
 	d.compare(t, d.sender(t, o.Omit), o.LinkRate.Of(t.Plan.Direction), ipv6)

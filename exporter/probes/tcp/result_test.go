@@ -1,8 +1,10 @@
 package tcp
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,8 +73,8 @@ func near(t *testing.T, what string, got *float64, want, share float64) {
 func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	d := evaluated(steady(3, 1_000_000), time.Second)
 	near(t, "throughput", d.Throughput, 3e6, 0.001) // the slow first second is left out
-	if len(d.PerSecond) != 5 || math.Abs(d.PerSecond[0]-1.5e6) > 5e3 || math.Abs(d.PerSecond[4]-3e6) > 5e3 || d.Seconds != 5 || d.Payload != 13_500_000 {
-		t.Errorf("per second %v in %v s, %d bytes", d.PerSecond, d.Seconds, d.Payload)
+	if len(d.PerSecond) != 5 || math.Abs(d.PerSecond[0]-1.5e6) > 5e3 || math.Abs(d.PerSecond[4]-3e6) > 5e3 || d.Seconds != 5 || *d.Payload != 13_500_000 {
+		t.Errorf("per second %v in %v s, %d bytes", d.PerSecond, d.Seconds, *d.Payload)
 	}
 	// From 120 ms after one second to 200 ms at the end, evenly: samples of the trace do not weigh more.
 	for i, want := range []float64{0.140, 0.160, 0.180} {
@@ -105,6 +107,70 @@ func TestValuesAreThoseOfTheSamples(t *testing.T) {
 	}
 }
 
+// What an end did whose record did not arrive is absent in documents, tables and drawings: it is not 0.
+func TestValuesOfAnUnknownEndAreAbsent(t *testing.T) {
+	const ofSender, ofReceiver = "congestion_control ecn mss_bytes retransmitted_bytes retransmitted_segments send_buffer sender_ended sent_bytes", "payload_bytes receive_buffer receiver_ended"
+	for unknown, c := range map[string]struct {
+		absent, present string
+		columns         []int
+	}{"sender": {ofSender, ofReceiver, []int{4, 5, 6, 7, 8, 10}}, "receiver": {ofReceiver, ofSender, []int{2, 3, 9}}} {
+		for _, flows := range []int{1, 2} {
+			r := steady(flows, 1_000_000)
+			r.Cut = "the session was lost"
+			if unknown == "sender" {
+				r.Sender = make([]tcptraffic.FlowEnd, flows)
+			} else {
+				r.Receiver = make([]tcptraffic.FlowEnd, flows)
+			}
+			d := evaluated(r, time.Second)
+			whole := &Result{Directions: []*Direction{d}}
+			text, err := json.Marshal(whole)
+			var document struct {
+				Directions []struct {
+					Payload  *int64           `json:"payload_bytes"`
+					Seconds  *float64         `json:"duration_seconds"`
+					Fairness map[string]any   `json:"fairness"`
+					Flows    []map[string]any `json:"flows"`
+				} `json:"directions"`
+			}
+			if err = errors.Join(err, json.Unmarshal(text, &document)); err != nil {
+				t.Fatal(err)
+			}
+			one := document.Directions[0]
+			for _, f := range one.Flows {
+				for _, key := range strings.Fields(c.absent) {
+					if v, ok := f[key]; ok {
+						t.Errorf("%s unknown: %s is %v", unknown, key, v)
+					}
+				}
+				for _, key := range strings.Fields(c.present) {
+					if _, ok := f[key]; !ok {
+						t.Errorf("%s unknown: no %s", unknown, key)
+					}
+				}
+			}
+			if known := unknown == "sender"; (one.Payload != nil) != known || (one.Seconds != nil) != known || one.Fairness["congestion_controls"] != nil {
+				t.Errorf("%s unknown: %v bytes in %v s, fairness %v", unknown, one.Payload, one.Seconds, one.Fairness)
+			}
+			for _, row := range whole.Tables()[0].Rows {
+				for i, cell := range row {
+					if want := slices.Contains(c.columns, i); (cell == "-") != want {
+						t.Errorf("%s unknown: column %d of %q", unknown, i, row)
+					}
+				}
+			}
+			for _, one := range whole.Drawings() {
+				for _, s := range one.Series {
+					if unknown == "sender" && strings.Contains(s.Name, "retransmitted") || strings.Contains(s.Name, "()") {
+						t.Errorf("%s unknown: %q has the series %q", unknown, one.Title, s.Name)
+					}
+				}
+			}
+			d.note(&loadtest.Run{})
+		}
+	}
+}
+
 // The omitted time changes the mean, and a transfer shorter than twice it has none.
 func TestOmittedTimeIsLeftOutOfTheMean(t *testing.T) {
 	near(t, "nothing omitted", evaluated(steady(1, 1e6), 0).Throughput, 0.9e6, 0.001)
@@ -127,8 +193,8 @@ func TestTimeOfTheMeanIsThatOfSending(t *testing.T) {
 		t.Errorf("partial %q", d.Partial)
 	}
 	r.First, r.Last, r.Payload = 80*ms, 107*ms, 14_480 // the first burst, at a link of 0.5 MB/s
-	if d := evaluated(stalled, time.Second); d.Throughput != nil || d.Payload != 14_480 {
-		t.Errorf("%d bytes in 27 ms: %v bytes a second, want none", d.Payload, *d.Throughput)
+	if d := evaluated(stalled, time.Second); d.Throughput != nil || *d.Payload != 14_480 {
+		t.Errorf("%d bytes in 27 ms: %v bytes a second, want none", *d.Payload, *d.Throughput)
 	}
 }
 

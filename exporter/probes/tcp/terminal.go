@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"oneway.example/exporter/core/unit"
@@ -45,8 +46,16 @@ func (r *Result) Tables() []report.Table {
 			if len(d.Flows) == 1 {
 				rate = d.Throughput
 			}
-			flows.Row(d.Direction, strconv.Itoa(i+1), unit.Bytes.Format(float64(f.Payload)), unit.BytesPerSecond.OrDash(rate), unit.Bytes.Format(float64(f.Sent)), unit.Ratio.Format(float64(f.Retransmitted)/float64(max(1, f.Sent))),
-				f.CongestionControl, strconv.FormatInt(f.MSS, 10), f.SendBuffer.String(), f.ReceiveBuffer.String(), string(f.Sender))
+			row := slices.Repeat([]string{"-"}, len(flows.Columns)) // of unknown values
+			row[0], row[1], row[3] = d.Direction, strconv.Itoa(i+1), unit.BytesPerSecond.OrDash(rate)
+			if to := f.ReceiverEnd; to != nil {
+				row[2], row[9] = unit.Bytes.Format(float64(to.Payload)), to.ReceiveBuffer.String()
+			}
+			if from := f.SenderEnd; from != nil {
+				row[4], row[5] = unit.Bytes.Format(float64(from.Sent)), unit.Ratio.Format(float64(from.Retransmitted)/float64(max(1, from.Sent)))
+				row[6], row[7], row[8], row[10] = from.CongestionControl, strconv.FormatInt(from.MSS, 10), from.SendBuffer.String(), string(from.Sender)
+			}
+			flows.Row(row...)
 		}
 		for _, s := range spans(len(d.PerSecond)) {
 			seconds.Row(d.Direction, s.String(), s.mean(d.PerSecond))

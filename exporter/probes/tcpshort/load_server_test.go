@@ -41,7 +41,7 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 			continue
 		}
 		for _, f := range z.Flows {
-			if *f.Connect <= 0 || *f.Completion <= *f.Connect || f.Sent < z.FlowBytes || f.Sent > z.FlowBytes+f.Retransmitted+100 {
+			if *f.Connect <= 0 || *f.Completion <= *f.Connect || *f.Sent < z.FlowBytes || *f.Sent > z.FlowBytes+*f.Retransmitted+100 {
 				t.Errorf("%s, %d bytes: %+v", d, z.FlowBytes, f)
 			}
 		}

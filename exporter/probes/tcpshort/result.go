@@ -63,9 +63,9 @@ type Quantile struct {
 type Flow struct {
 	Completion *float64 `json:"completion_seconds,omitempty"`
 	Connect    *float64 `json:"connect_seconds,omitempty"`
-	// Sent and Retransmitted are the sender's payload bytes, retransmissions included.
-	Sent          int64 `json:"sent_bytes"`
-	Retransmitted int64 `json:"retransmitted_bytes"`
+	// Sent and Retransmitted are the sender's payload bytes, retransmissions included; absent if its record did not arrive.
+	Sent          *int64 `json:"sent_bytes,omitempty"`
+	Retransmitted *int64 `json:"retransmitted_bytes,omitempty"`
 	// Unfinished is why it did not end; empty: it did.
 	Unfinished string `json:"unfinished,omitempty"`
 
@@ -79,7 +79,10 @@ func (z *Size) Words() string { return unit.Bytes.Format(float64(z.FlowBytes)) }
 // evaluate returns the values of a transfer of one flow.
 func (k *Kind) evaluate(t *tcptraffic.Result) Flow {
 	from := &t.Sender[0]
-	f := Flow{Sent: from.Final.Sent, Retransmitted: from.Final.Retransmitted, Unfinished: t.Cut, congestionControl: from.CongestionControl}
+	f := Flow{Unfinished: t.Cut, congestionControl: from.CongestionControl}
+	if from.Known() {
+		f.Sent, f.Retransmitted = &from.Final.Sent, &from.Final.Retransmitted
+	}
 	if t.Connect[0] > 0 {
 		f.Connect = new(t.Connect[0].Seconds())
 	}
@@ -113,7 +116,9 @@ func (k *Kind) summarize(g group, flows []Flow) Size {
 	var connect []float64
 	unconnected := 0
 	for _, f := range flows {
-		sent, again = sent+f.Sent, again+f.Retransmitted
+		if f.Sent != nil {
+			sent, again = sent+*f.Sent, again+*f.Retransmitted
+		}
 		switch {
 		case f.Connect != nil:
 			connect = append(connect, *f.Connect)

@@ -19,6 +19,7 @@ const ms = time.Millisecond
 func transfer(took time.Duration) *tcptraffic.Result {
 	t := &tcptraffic.Result{Connect: []time.Duration{20 * ms}, Completion: []time.Duration{took}, Sender: make([]tcptraffic.FlowEnd, 1), Receiver: make([]tcptraffic.FlowEnd, 1)}
 	t.Plan.Bytes, t.Receiver[0].Payload, t.Sender[0].CongestionControl = 10_000, 10_000, "cubic"
+	t.Sender[0].Ended, t.Receiver[0].Ended = tcptraffic.EndedBytes, tcptraffic.EndedClosed
 	t.Sender[0].Final.Sent, t.Sender[0].Final.Retransmitted = 11_000, 1000
 	return t
 }
@@ -54,6 +55,23 @@ func TestUnfinishedFlowsAreLongerThanAllOthers(t *testing.T) {
 	(&Result{Sizes: []Size{z}}).conclude(r)
 	if len(r.Summary) != 1 || r.Summary[0].Quantity != "completion of 10 kB" || r.Summary[0].Direction != "reverse" || r.Summary[0].Text() != "3 of 21 unfinished, median 93 ms" {
 		t.Errorf("%+v", r.Summary)
+	}
+}
+
+// A flow whose sender's record did not arrive has no bytes, and does not change the share of the others.
+func TestFlowOfAnUnknownSenderHasNoBytes(t *testing.T) {
+	k := &Kind{opts: DefaultOptions()}
+	lost := transfer(0)
+	lost.Sender[0], lost.Cut = tcptraffic.FlowEnd{}, "the session ended"
+	f := k.evaluate(lost)
+	if f.Sent != nil || f.Retransmitted != nil {
+		t.Errorf("%+v", f)
+	}
+	if z := k.summarize(group{sample.Reverse, 10_000}, []Flow{f}); z.Retransmitted != nil {
+		t.Errorf("%+v", z)
+	}
+	if z := k.summarize(group{sample.Reverse, 10_000}, []Flow{f, k.evaluate(transfer(50 * ms))}); math.Abs(*z.Retransmitted-1.0/11) > 1e-9 {
+		t.Errorf("%v", *z.Retransmitted)
 	}
 }
 

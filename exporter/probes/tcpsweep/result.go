@@ -113,10 +113,9 @@ type Repetition struct {
 // evaluate computes the values of a transfer of one flow.
 func (k *Kind) evaluate(t *tcptraffic.Result, ipv6 bool) Repetition {
 	d := tcp.Evaluate(t, &tcp.Options{Omit: k.opts.Omit}, ipv6)
-	f := &d.Flows[0]
 	return Repetition{
 		Throughput: d.Throughput, RTT: d.RTT, RTTMin: d.RTTMin, Retransmitted: d.Retransmitted, Limited: d.Limited, Models: d.Models,
-		used: f.CongestionControl, send: f.SendBuffer, receive: f.ReceiveBuffer,
+		used: t.Sender[0].CongestionControl, send: t.Sender[0].Buffer, receive: t.Receiver[0].Buffer,
 	}
 }
 

@@ -137,3 +137,30 @@ func serveFalsely(t *testing.T, f traffic.Type) loadsession.Options {
 	o.LoadServer, o.Pin = r.Addrs()[0].String(), r.Pin()
 	return o
 }
+
+// A record that does not arrive leaves its end unknown: nothing is told of it.
+func TestRecordThatDoesNotArriveLeavesItsEndUnknown(t *testing.T) {
+	lose := func(name string, body, data []byte) ([]byte, []byte) {
+		if name == "finished" {
+			return []byte(`{"id":1,"flows":[]}`), nil
+		}
+		return body, data
+	}
+	for _, d := range sample.Directions() {
+		var res *tcptraffic.Result
+		_, err := once(t, serveFalsely(t, falseEnd{change: lose}), func(ctx context.Context, s *tcptraffic.Session) (err error) {
+			res, err = s.Transfer(ctx, plan(d, 200*time.Millisecond))
+			return err
+		})
+		if err == nil || res == nil {
+			t.Fatalf("%s: %v, %v", d, res, err)
+		}
+		own, other := &res.Sender[0], &res.Receiver[0]
+		if d == sample.Reverse {
+			own, other = other, own
+		}
+		if !own.Known() || own.Payload == 0 || other.Known() || !strings.Contains(res.Cut, "unknown") {
+			t.Errorf("%s: this end %s, %d bytes; the load server's %q; %q", d, own.Ended, own.Payload, other.Ended, res.Cut)
+		}
+	}
+}

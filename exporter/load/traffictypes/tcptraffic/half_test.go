@@ -39,6 +39,7 @@ func TestTransferOfWhichNothingArrivedIsNotComplete(t *testing.T) {
 		{EndedTime, EndedReset, 0, 0, ""},
 		{EndedReset, EndedClosed, 4, 0, "sender: reset, receiver: closed"},
 		{EndedCanceled, EndedIdle, 4, 0, "sender: canceled, receiver: idle"},
+		{EndedTime, "", 4, 0, "sender: time, receiver: unknown"}, // its record did not arrive
 	} {
 		r := &Result{Plan: Plan{Duration: 1}, Sender: []FlowEnd{{Ended: c.sent}}, Receiver: []FlowEnd{{Ended: c.received, Payload: c.payload}}}
 		r.Sender[0].Final.Retransmitted, r.Sender[0].Final.MSS = c.again, 1448

@@ -268,6 +268,14 @@ const (
 	EndedFailed   Ended = "failed"   // another error of the socket
 )
 
+// String is the reason in words.
+func (e Ended) String() string {
+	if e == "" {
+		return "unknown"
+	}
+	return string(e)
+}
+
 func reasons() []Ended {
 	return []Ended{EndedTime, EndedBytes, EndedClosed, EndedReset, EndedIdle, EndedLimit, EndedCanceled, EndedFailed}
 }

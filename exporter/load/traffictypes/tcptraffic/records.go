@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/net/tcpsocket"
 )
 
-// FlowEnd is what one end of a flow did and knows.
+// FlowEnd is what one end of a flow did and knows; the zero value: the record of the load server's end did not arrive.
 type FlowEnd struct {
 	Ended Ended `json:"ended"`
 	// Payload are the bytes that the application has written or read. First and Last are the times of the
@@ -38,6 +38,9 @@ type FlowEnd struct {
 	Acks      []tcpstamp.Ack      `json:"-"`
 	Handshake tcpstamp.Handshake  `json:"-"`
 }
+
+// Known reports whether the record of this end arrived.
+func (f *FlowEnd) Known() bool { return f.Ended != "" }
 
 // Stamped are the numbers of records of a flow with stamps.
 type Stamped struct {

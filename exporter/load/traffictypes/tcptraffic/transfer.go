@@ -152,7 +152,7 @@ func (x *pending) perform(ctx context.Context) (*Result, error) {
 	res.Local = clockEnd()
 	s.account(h, other)
 	if other == nil {
-		other = slices.Repeat([]FlowEnd{{Ended: EndedCanceled}}, len(own))
+		other = make([]FlowEnd, len(own))
 	}
 	if res.Sender, res.Receiver = own, other; !forward {
 		res.Sender, res.Receiver = other, own
@@ -319,6 +319,9 @@ func (r *Result) NothingArrived() bool {
 	again := false
 	for i := range r.Sender {
 		sent, received := &r.Sender[i], &r.Receiver[i]
+		if !sent.Known() || !received.Known() {
+			return false
+		}
 		stalled := sent.Ended == EndedTime || sent.Ended == EndedIdle || sent.Ended == EndedReset && received.Ended == EndedIdle
 		if received.Payload > 0 || !stalled {
 			return false
