@@ -45,6 +45,7 @@ type lightPackets struct {
 	stop     func() // ends keep
 	idle     working.Span
 	packets  []working.Packet
+	idled    bool // the idle time was over before the run
 	replied  int64
 	sent     [2]int64 // IP bytes by direction
 
@@ -165,7 +166,7 @@ func (b *lightPackets) begin(ctx context.Context, run *Run, s Session) {
 		tasks.Wait()
 	}
 	b.idle.From = instant.Now()
-	ctxtime.Sleep(ctx, IdleTime) // the duration of the measurement of the idle link, whose delay is compared with the delay under load; ctx ends it
+	b.idled = ctxtime.Sleep(ctx, IdleTime) // the duration of the measurement of the idle link, whose delay is compared with the delay under load; ctx ends it
 	b.idle.To = instant.Now()
 }
 
@@ -207,7 +208,7 @@ func (b *lightPackets) end(ctx context.Context, run *Run) {
 		b.sent = [2]int64{bytes + packets*headers, min(b.replied, packets) * mean}
 		switch {
 		case b.replied > 0 || packets == 0:
-		case ctx.Err() != nil:
+		case !b.idled: // the end of the run while the last replies were awaited says nothing of them
 			b.cancel("the run ended before a reply to its packets")
 		default:
 			b.cancel("no reply to test packets at UDP %d of the remote end; is it open there and on the path?", b.light.Peer.Port())

@@ -244,12 +244,18 @@ func TestFailedRunEndsItsPackets(t *testing.T) {
 		t.Errorf("%s, stopped %d times, %+v", out.Result, f.stopped, out.Working)
 	}
 	f, k = &fakeLight{silent: true}, &burdenKind{perform: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }}
-	out, _ := withLightPackets(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.Timeout = 3 * time.Second })
-	if out.Reason != runreason.Timeout || f.stopped != 1 || f.alive {
-		t.Errorf("%s, stopped %d times, in time %v", out.Reason, f.stopped, f.alive)
-	}
-	if want := "the run ended before a reply to its packets"; out.Working.Reason != want { // which says nothing of the path
-		t.Errorf("%q, want %q", out.Working.Reason, want)
+	for timeout, want := range map[time.Duration]string{
+		loadtest.IdleTime / 2:           "the run ended before a reply to its packets", // which says nothing of the path
+		loadtest.IdleTime + time.Second: "no reply to test packets at UDP 86",
+	} {
+		f.stopped = 0
+		out, _ := withLightPackets(t, k, f, func(o *loadsession.Options, _ *probe.Env) { o.Timeout = timeout })
+		if out.Reason != runreason.Timeout || f.stopped != 1 || f.alive {
+			t.Errorf("%s, stopped %d times, in time %v", out.Reason, f.stopped, f.alive)
+		}
+		if !strings.HasPrefix(out.Working.Reason, want) {
+			t.Errorf("%q, want %q", out.Working.Reason, want)
+		}
 	}
 }
 
