@@ -118,9 +118,18 @@ func (c *Checker) Check(local, peer netip.Addr) error {
 	return c.chosen(peer.Unmap())
 }
 
-// owned returns an error if this host does not have an address, or must not use it yet.
+// owned returns an error if this host does not have an address, or must not use it yet. A link-local address is of its interface:
+// another one may have the same.
 func (c *Checker) owned(local netip.Addr) error {
-	all, err := c.routes.AddrList(nil, familyOf(local))
+	var by netlink.Link // nil: any
+	if local.Zone() != "" {
+		found, err := c.linkOf(local.Zone())
+		if errors.As(err, new(netlink.LinkNotFoundError)) {
+			return Missing(local)
+		}
+		by = found
+	}
+	all, err := c.routes.AddrList(by, familyOf(local))
 	if err != nil {
 		return nil // not known
 	}
@@ -132,7 +141,7 @@ func (c *Checker) owned(local netip.Addr) error {
 			return nil
 		}
 	}
-	if found, err := c.routes.RouteGet(local.AsSlice()); err == nil && len(found) > 0 && found[0].Type == unix.RTN_LOCAL {
+	if found, err := c.routes.RouteGet(local.AsSlice()); by == nil && err == nil && len(found) > 0 && found[0].Type == unix.RTN_LOCAL {
 		return nil // of a range of local addresses
 	}
 	return Missing(local)

@@ -87,6 +87,8 @@ func TestAddressThatRepliesDoNotReachIsAnError(t *testing.T) {
 		"local has moved":                  {[]string{deviceless, "address add 10.77.0.1/24 dev other"}, false, "", "10.77.0.1", "10.77.0.2", ""},
 		"local is gone, IPv6":              {[]string{"address del fd77::1/64 dev near"}, false, "", "fd77::1", "fd77::2", "does not have the address fd77::1"},
 		"link-local source is gone":        {[]string{"address del fe80::a/64 dev near"}, false, "", "fe80::a%near", "fe80::b%near", "does not have the address fe80::a%near"},
+		"link-local source has moved":      {[]string{"address del fe80::a/64 dev near", "address add fe80::a/64 dev other nodad"}, false, "", "fe80::a%near", "fe80::b%near", "does not have the address fe80::a%near"},
+		"its interface is gone":            {[]string{"link set near down", "link set near name gone", "link set gone up", "address add fe80::a/64 dev gone nodad"}, false, "", "fe80::a%near", "fe80::b%near", "does not have the address fe80::a%near"},
 		"only tentative":                   {[]string{"address flush dev near scope global", "address add fd77::9/64 dev near"}, true, "", "", "fd77::2", ""},
 		"tentative local":                  {[]string{"address add fd77::9/64 dev near"}, true, "", "fd77::9", "fd77::2", "must not use its address fd77::9 yet"},
 		"nothing but tentative":            {[]string{"-6 address flush dev near", "address add fd77::9/64 dev near", "-6 route replace fd77::/64 dev near"}, true, "", "", "fd77::2", none6},
