@@ -79,7 +79,7 @@ func (r *reportOptions) Describe() []option.Description {
 func (s *onDemandSection) Describe() []option.Description {
 	return []option.Description{
 		option.Value(&s.Targets, nil, "What may be measured: names, \"*.\" and the end of names, addresses and networks. A name is measured only at an address that the list has too. Loopback "+
-			"and link-local addresses need a network of their own range.").WithExample(`["*.example.net", 192.0.2.0/24, "2001:db8::/32"]`).
+			"addresses and link-local ones of IPv4 need a network of their own range; link-local ones of IPv6 need an interface, which a client may not choose, and are never measured.").WithExample(`["*.example.net", 192.0.2.0/24, "2001:db8::/32"]`).
 			Required(`list the names and networks that may be measured, such as ["*.example.net", 192.0.2.0/24]`),
 		option.Value(&s.Ports, []int{stampfmt.Port}, "The UDP ports that may be measured; a target without a port has the first one."),
 		option.Value(&s.Modules, nil, "Sets of options: the keys of a light probe, and the number of test packets, count. scrape_timeout must be "+ondemand.ReplyTime.String()+

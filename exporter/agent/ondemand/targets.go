@@ -58,8 +58,8 @@ func (t *Targets) add(entry string) error {
 		return err
 	case err == nil && network != network.Masked():
 		return fmt.Errorf("it has bits beyond its length; write %s", network.Masked())
-	case err == nil && network.Addr().Is6() && network.Addr().IsLinkLocalUnicast():
-		return errors.New("a link-local IPv6 address cannot be measured on demand: it needs an interface, which a client may not choose")
+	case err == nil && linkLocal6(network.Addr()):
+		return errors.New(neverLinkLocal6)
 	case err == nil && network.Addr().IsMulticast():
 		return errors.New("multicast addresses cannot be measured")
 	case err == nil && network.IsSingleIP() && hostport.CheckHost(network.Addr()) != nil:
@@ -104,7 +104,11 @@ func (t *Targets) parse(given string, defaultPort uint16) (h host, err error) {
 		return h, refused(Malformed, "The target has %d bytes; a host with a port has at most %d.", len(given), maxTarget)
 	}
 	name, port, err := target.Host(given, defaultPort)
-	if wrong, ok := errors.AsType[*option.Error](err); ok && isAddress(given) {
+	addr, isAddress := addressOf(given)
+	if isAddress && linkLocal6(addr) {
+		return h, refused(Malformed, "The target %q: %s.", given, neverLinkLocal6)
+	}
+	if wrong, ok := errors.AsType[*option.Error](err); ok && isAddress {
 		return h, refused(Malformed, "The target %s.", wrong.Problem)
 	}
 	if err != nil {
@@ -120,9 +124,6 @@ func (t *Targets) parse(given string, defaultPort uint16) (h host, err error) {
 		}
 		return h, nil
 	}
-	if h.addr.Zone() != "" {
-		return h, refused(Malformed, "The target %q has a zone; a link-local IPv6 address cannot be measured on demand.", name)
-	}
 	if h.addr = h.addr.Unmap(); !t.contains(h.addr) {
 		return h, refused(NotAllowed, "The target %q is not in the targets of on_demand.", name)
 	}
@@ -133,12 +134,19 @@ func (t *Targets) named(name string) bool {
 	return slices.Contains(t.names, name) || slices.ContainsFunc(t.suffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// isAddress reports whether a client gave an address, perhaps with a port or a zone.
-func isAddress(given string) bool {
-	_, err := netip.ParseAddr(strings.Trim(given, "[]"))
-	_, withPort := netip.ParseAddrPort(given)
-	return err == nil || withPort == nil
+// addressOf returns the address that a client gave, perhaps with a port or a zone; false: it gave another target.
+func addressOf(given string) (netip.Addr, bool) {
+	if a, err := netip.ParseAddrPort(given); err == nil {
+		return a.Addr(), true
+	}
+	a, err := netip.ParseAddr(strings.Trim(given, "[]"))
+	return a, err == nil
 }
+
+// neverLinkLocal6 is why an address for which linkLocal6 is true is neither a target nor in the list of targets.
+const neverLinkLocal6 = "a link-local IPv6 address cannot be measured on demand: it needs an interface, which a client may not choose"
+
+func linkLocal6(a netip.Addr) bool { return a.Is6() && !a.Is4In6() && a.IsLinkLocalUnicast() }
 
 // contains reports whether an address may be measured. Loopback addresses, and link-local ones of IPv4, which belong to this host
 // and its neighbors, need a network within their own range: 0.0.0.0/0 and ::/0 do not contain them. Addresses that no host has,
