@@ -184,6 +184,8 @@ func TestHistoryFlagsAreChecked(t *testing.T) {
 		"--a has site=x, and both conditions must have site=y":       func(f *compareFlags) { f.a, f.b, f.labels = "access=umts,site=x", "access=wifi", "site=y" },
 		"--influxdb.token-file is given without --influxdb.url":      func(f *compareFlags) { f.by, f.token = "access", "token" },
 		"--influxdb.database is given without --influxdb.url":        func(f *compareFlags) { f.by, f.database = "access", "other" },
+		"--loss-margin is given without --measure=loss":              func(f *compareFlags) { f.by, f.loss = "access", 5 },
+		"--margin is given with --measure=loss":                      func(f *compareFlags) { f.by, f.csv, f.measure, f.margin = "access", "", "loss", 5 },
 		"--csv.value is given without --csv":                         func(f *compareFlags) { f.by, f.csv, f.valueColumn = "access", "", "delay" },
 		"--prometheus.bearer-file is given without --prometheus.url": func(f *compareFlags) { f.by, f.server.bearer = "access", "token" },
 	} {

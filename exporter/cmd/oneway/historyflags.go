@@ -43,8 +43,10 @@ type historyFlags struct {
 	place, why                     string   // where the store has the samples, if it has several places, and why there
 }
 
-// Defaults of flags.
+// Defaults of flags; margins are in percent.
 const (
+	defaultMargin   = 10.0
+	defaultLoss     = 0.1
 	defaultDatabase = "oneway"
 	defaultTime     = "time"
 	defaultValue    = "value"
@@ -59,8 +61,8 @@ func (f *historyFlags) register(cmd *kingpin.CmdClause) {
 	cmd.Flag("from", fmt.Sprintf("Begin: a date in --timezone, or a time of RFC 3339; default: %d days before --to.", defaultDays)).PlaceHolder("2026-01-01").StringVar(&f.from)
 	cmd.Flag("to", "End, not included: a date in --timezone, or a time of RFC 3339; default: now.").PlaceHolder("2027-01-01").StringVar(&f.to)
 	cmd.Flag("timezone", "Time zone of dates, and of hours that the store does not know, such as Europe/Berlin; default: the zone of this host.").PlaceHolder("ZONE").StringVar(&f.zone)
-	cmd.Flag("margin", "Difference in percent of the median that does not matter.").Default("10").Float64Var(&f.margin)
-	cmd.Flag("loss-margin", "Difference of loss in percent of the packets that does not matter.").Default("0.1").Float64Var(&f.loss)
+	cmd.Flag("margin", "Difference in percent of the median that does not matter.").Default(fmt.Sprint(defaultMargin)).Float64Var(&f.margin)
+	cmd.Flag("loss-margin", "Difference of loss in percent of the packets that does not matter.").Default(fmt.Sprint(defaultLoss)).Float64Var(&f.loss)
 	cmd.Flag("seed", "Seed of the random draws of days.").Default("1").Uint64Var(&f.seed)
 	f.server.register(cmd, "")
 	cmd.Flag("influxdb.url", "Address of InfluxDB (1.8, or 2 and 3 with InfluxQL), in place of Prometheus: rows of hours, else points.").PlaceHolder("http://127.0.0.1:8086").StringVar(&f.influx)
@@ -144,13 +146,17 @@ func (f *historyFlags) period(fromFlag, toFlag, fromText, toText string, now tim
 	return from, to, nil
 }
 
-// unused is an error of a flag that has no effect for the store.
+// unused is an error of a flag that has no effect for the store or for what is read.
 func (f *historyFlags) unused() error {
 	given := func(value, byDefault string) bool { return value != "" && value != byDefault }
+	if f.measured.Share() && f.margin != defaultMargin {
+		return usageError{errors.New("--margin is given with --measure=loss, whose margin is --loss-margin")}
+	}
 	for _, c := range []struct {
 		unused      bool
-		flag, store string
+		flag, needs string
 	}{
+		{!f.measured.Share() && f.loss != defaultLoss, "loss-margin", "--measure=loss"},
 		{f.influx == "" && given(f.database, defaultDatabase), "influxdb.database", "--influxdb.url"},
 		{f.influx == "" && f.token != "", "influxdb.token-file", "--influxdb.url"},
 		{f.influx == "" && f.basic != "", "influxdb.basic-auth-file", "--influxdb.url"},
@@ -160,7 +166,7 @@ func (f *historyFlags) unused() error {
 		{f.csv+f.influx != "" && f.server.bearer != "", "prometheus.bearer-file", "--prometheus.url"},
 	} {
 		if c.unused {
-			return usageError{fmt.Errorf("--%s is given without %s", c.flag, c.store)}
+			return usageError{fmt.Errorf("--%s is given without %s", c.flag, c.needs)}
 		}
 	}
 	return nil
