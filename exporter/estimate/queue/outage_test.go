@@ -109,3 +109,19 @@ func TestLosslessThroughputIsAtMostTheOfferedRate(t *testing.T) {
 		}
 	}
 }
+
+// A load without a whole second has its mean as its throughput: also that is at most the offered rate, though the window may begin
+// just after a packet was sent and before it arrived.
+func TestMeanOfAShortLosslessLoadIsAtMostTheOfferedRate(t *testing.T) {
+	const every = 5648 * time.Microsecond
+	for delay := time.Duration(0); delay < every; delay += every / 8 {
+		var packets []Packet
+		for i := range 354 {
+			at := epoch.Add(time.Duration(i) * every)
+			packets = append(packets, Packet{Sent: at, Arrived: at.Add(10*ms + delay*time.Duration(i%2)), IPBytes: 1412})
+		}
+		if r := Analyze(packets, Options{Skip: 5 * time.Second}); r.Loss != 0 || r.Mean > r.Offered || r.Mean < 0.98*r.Offered {
+			t.Errorf("%v: %.0f of %.0f B/s, loss %v", delay, r.Mean, r.Offered, r.Loss)
+		}
+	}
+}

@@ -138,8 +138,8 @@ type Result struct {
 	// both of the part of the load from From to To.
 	Offered float64
 	Loss    float64
-	// Throughput is the median of the whole seconds between From and To in which the sender did not pause, without loss at
-	// most Offered; Mean is the receive rate over all of that time. Both are in IP bytes a second.
+	// Throughput is the median of the whole seconds between From and To in which the sender did not pause, 0 without one; Mean is
+	// the receive rate over all of that time. Both are in IP bytes a second, without loss at most Offered.
 	Throughput, Mean float64
 	// From and To are the evaluated part of the load, relative to its begin.
 	From, To time.Duration

@@ -240,7 +240,7 @@ func Analyze(packets []Packet, o Options) Result {
 	res.Offered, res.Loss = r.offered(w)
 	res.Throughput, res.Mean = r.throughput(w), r.rateOf(w)
 	if res.Loss == 0 { // its seconds are those without a standstill of the sender, which Offered includes up to minPause
-		res.Throughput = min(res.Throughput, res.Offered)
+		res.Throughput, res.Mean = min(res.Throughput, res.Offered), min(res.Mean, res.Offered)
 	}
 	interrupted := res
 	interrupted.Evidence, interrupted.Interrupted = r.interruption(), true

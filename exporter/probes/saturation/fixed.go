@@ -155,7 +155,7 @@ func (k *Kind) load(t *udptraffic.Transfer, load int, q *queue.Result) *Directio
 	planned := plannedOf(t, load)
 	l := &Load{
 		State: q.State.String(), Evidence: q.Evidence,
-		Offered: q.Offered, Throughput: k.throughput(q), From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
+		Offered: q.Offered, Throughput: k.throughput(q), mean: q.Mean, From: report.Seconds(q.From), To: report.Seconds(q.To), Varies: q.Varies,
 		Underrun:     float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(max(1, planned)),
 		Withheld:     float64(max(0, min(planned-q.Sent, t.Counts.Withheld))) / float64(max(1, planned)),
 		noResult:     q.Interrupted || q.Impossible,

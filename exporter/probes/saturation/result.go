@@ -117,6 +117,7 @@ type Load struct {
 	PerSecond    []Bin       `json:"per_second"`
 	First        []Bin       `json:"first_seconds"`
 
+	mean     float64   // rate of arrivals of the part that Offered is of
 	delays   []float64 // valid ones, in seconds
 	noResult bool      // queue.Result.Interrupted or Impossible
 	unsent   string    // the reason of a run whose load was not sent; empty: it was, or it filled the link nevertheless
@@ -173,7 +174,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 		line("idle delay", report.Number{Value: new(d.idle.Value.Seconds()), Bound: new(d.idle.Bound.Seconds()), Unit: unit.Seconds})
 	}
 	if l := d.Load; l != nil {
-		numbers := []report.Number{rate("", l.Throughput), rate("of", l.Offered)}
+		numbers := []report.Number{rate("", l.Throughput), rate("offered", l.Offered)}
 		if l.Varies && l.Rates != nil {
 			numbers = append(numbers, report.Number{Label: "varies:", Range: &[2]float64{l.Rates[0], l.Rates[2]}, Unit: unit.BytesPerSecond, Text: "in nine of ten seconds"})
 		}

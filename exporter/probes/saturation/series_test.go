@@ -72,3 +72,20 @@ func TestThroughputOfSeveralSecondsIsTheirMean(t *testing.T) {
 		t.Errorf("the first four seconds have 0, 1, 2 and 3:\n%s", text)
 	}
 }
+
+// The median second of a link that becomes slower is not what arrived: beside what was offered and lost the table has the mean.
+func TestReceivedIsTheMeanAsOfferedIs(t *testing.T) {
+	l := &Load{Offered: 1_250_000, mean: 437_500, Throughput: 612_500, Loss: 0.65, To: report.Seconds(8e9)}
+	words := map[string]string{}
+	for _, row := range (&Result{Directions: []*Direction{{Direction: "forward", Load: l}}}).Tables()[0].Rows {
+		words[row[0]] = row[1]
+	}
+	for name, want := range map[string]string{"offered": "10 Mb/s", "received": "3.5 Mb/s", "received, median second": "4.9 Mb/s"} {
+		if words[name] != want {
+			t.Errorf("%s: %q, want %q", name, words[name], want)
+		}
+	}
+	if got, want := (&Direction{Load: l}).summary()[0].Text(), "4.9 Mb/s, offered 10 Mb/s"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

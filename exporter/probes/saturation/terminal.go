@@ -24,7 +24,8 @@ begins; each step starts on an idle link, so that a refilled token bucket passes
 its sustained rate. Mode search adjusts the rate of one uninterrupted stream by delay and
 loss (RFC 9097) and finds the sustained rate of the full link.
 
-Rates and sizes count IP packets, header included, without the link layer.
+Rates and sizes count IP packets, header included, without the link layer. The throughput is the median of the
+seconds. What was offered and received is the mean of the load but its begin and end, the loss is of all packets.
 
 Examples:
   oneway test saturation server.example.net --token-file token --pin sha256:... --rate-forward 5Mbit --rate-reverse 12Mbit
@@ -57,7 +58,10 @@ func (d *Direction) loadTable() report.Table {
 	rate := unit.BytesPerSecond.Format
 	if l.To > 0 {
 		t.Row("offered", rate(l.Offered))
-		t.Row("received", rate(l.Throughput))
+		t.Row("received", rate(l.mean))
+	}
+	if l.To > 0 && rate(l.Throughput) != rate(l.mean) {
+		t.Row("received, median second", rate(l.Throughput))
 	}
 	if l.Rates != nil {
 		words := quantiles(rate(l.Rates[0]), rate(l.Rates[1]), rate(l.Rates[2]))
