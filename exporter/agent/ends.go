@@ -77,7 +77,7 @@ type ReflectorStatus struct {
 	Sessions int    `json:"sessions"`
 	// KeyFaults are the packets of the last minutes that could not be authenticated; nil: none.
 	KeyFaults *KeyFaults `json:"key_faults,omitempty"`
-	// Forbidden are the replies of the last 5 minutes that a firewall of this host did not let out (EPERM); 0: fewer than three.
+	// Forbidden are the replies of the last 5 minutes that this host did not let out (EPERM: its firewall or its full table of connections); 0: fewer than three.
 	Forbidden uint64 `json:"not_permitted_packets,omitempty"`
 }
 

@@ -99,8 +99,8 @@ type Stats struct {
 	KeyFaults KeyFaults
 	// SendErrors counts the replies that the kernel refused, by errno; their sum is Results[SendFailed].
 	SendErrors map[syscall.Errno]uint64
-	// Forbidden are the replies of KeyFaultWindow that a firewall of this host did not let out (EPERM). Other errors of sending depend on the
-	// address that a request came from, which unknown peers can choose.
+	// Forbidden are the replies of KeyFaultWindow that this host did not let out (EPERM: errtext.Forbidden). Other errors of sending depend on the address
+	// that a request came from, which unknown peers can choose.
 	Forbidden uint64
 	// Addrs are the listening addresses.
 	Addrs []netip.AddrPort
@@ -214,7 +214,7 @@ func (r *Reflector) publish(ctx context.Context) {
 	}
 }
 
-// unsent detects when this host starts to refuse replies (its firewall, its routes, a full queue), and when it has
+// unsent detects when this host starts to refuse replies (errtext.Refused), and when it has
 // accepted all for a while.
 type unsent struct {
 	failed   uint64        // total at the last check

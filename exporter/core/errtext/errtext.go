@@ -37,6 +37,12 @@ var beginnings = sync.OnceValue(func() *regexp.Regexp {
 // ForbiddenBy is what refuses packets of this host with EPERM: netfilter drops them by a rule, or as the packet of a new flow.
 const ForbiddenBy = "`nft list ruleset` shows the rules of its firewall, and `sysctl net.netfilter.nf_conntrack_count net.netfilter.nf_conntrack_max` whether its table of connections is full"
 
+// Forbidden names what refuses packets with EPERM in few words, and Refused what refuses them with any error; "its" is the host's.
+const (
+	Forbidden = "its firewall or its full table of connections (nf_conntrack)"
+	Refused   = "its firewall, its full table of connections (nf_conntrack), its routes, or a full queue of its own"
+)
+
 // Words is the text of an error without the names of packages that begin its parts.
 func Words(err error) string { return beginnings().ReplaceAllString(err.Error(), "$1") }
 

@@ -3,6 +3,7 @@ package metric
 import (
 	"fmt"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/event"
 	"oneway.example/exporter/core/pathstate"
 )
@@ -49,7 +50,7 @@ var (
 				"late: the process got the CPU too late",
 				"send_buffer_full: no space in the socket's send buffer or the interface's queue",
 				"unreachable: no route, or the interface is down",
-				"not_permitted: this host's firewall or security policy",
+				"not_permitted: this host refuses it: " + errtext.Forbidden + ", or its security policy",
 				"no_address: this host had no address that replies reach",
 				"send_error: any other error, see oneway_send_errors_total",
 			},

@@ -1,6 +1,9 @@
 package metric
 
-import "oneway.example/exporter/core/event"
+import (
+	"oneway.example/exporter/core/errtext"
+	"oneway.example/exporter/core/event"
+)
 
 // Self.
 var (
@@ -53,7 +56,7 @@ var (
 		Absent: "Until the first of that reason.",
 		Values: Values{
 			ReasonL: {
-				"not_permitted: EPERM, a firewall rule of this host",
+				"not_permitted: EPERM, this host refuses it: " + errtext.Forbidden,
 				"permission_denied: EACCES",
 				"port_unreachable: ECONNREFUSED, an ICMP error of the peer",
 				"host_unreachable: EHOSTUNREACH",

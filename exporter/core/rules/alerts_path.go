@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
 )
 
@@ -212,7 +213,7 @@ func silentReflector() string {
 		"without": targetHost(`(
     label_replace(sum by (instance) ` + rejectedForKey() + `, 'why', 'its reflector rejects packets for their key', '', '')
     or
-    label_replace(sum by (instance) (increase(` + metric.SendErrors.Name + `{socket='reflector',reason='not_permitted'}[5m])) > 2, 'why', 'a firewall of its host does not let its replies out', '', '')
+    label_replace(sum by (instance) (increase(` + metric.SendErrors.Name + `{socket='reflector',reason='not_permitted'}[5m])) > 2, 'why', 'its host does not let its replies out (` + errtext.Forbidden + `)', '', '')
   )`),
 		"targets":  targetHost(up),
 		"pathHost": PathHost.Name + sameProbe,

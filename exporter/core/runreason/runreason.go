@@ -5,6 +5,7 @@ package runreason
 import (
 	"fmt"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/hostport"
 	"oneway.example/exporter/core/option"
 )
@@ -116,7 +117,7 @@ func All() []Reason {
 		},
 		{
 			Name: Socket, Meaning: "an error of this host's socket, or no TCP connection to a port of the load server",
-			Remedy: fmt.Sprintf("An error of a socket of this host: check its routes, its firewall, and for TCP that the ports of the load server (%v) are open.", option.LoadServerPorts()),
+			Remedy: fmt.Sprintf("An error of a socket of this host: check its routes, %s, and for TCP that the ports of the load server (%v) are open.", errtext.Forbidden, option.LoadServerPorts()),
 		},
 		{
 			Name: Timeout, Meaning: "it exceeded timeout",

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/core/unit"
@@ -105,7 +106,7 @@ func (l *Load) judgeSent(d *Direction) {
 	l.unsent = runreason.SenderSlow
 	cause := "it cannot keep the rate"
 	if l.refused(d.Counts) {
-		l.unsent, cause = runreason.NoResult, fmt.Sprintf("its kernel refused %d: its firewall, its routes, or a full queue of its own", d.Counts.Refused)
+		l.unsent, cause = runreason.NoResult, fmt.Sprintf("its kernel refused %d: %s", d.Counts.Refused, errtext.Refused)
 	}
 	d.Partial = fmt.Sprintf("the sender did not send %s of the planned packets, and the rest did not fill the link: %s", unit.Ratio.Format(l.Underrun), cause)
 }

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/load/loadsession"
@@ -155,8 +156,8 @@ func (k *Kind) checked(t *udptraffic.Transfer, err error) (*udptraffic.Transfer,
 		return nil, t.CutShort()
 	case t.Counts.Sent == 0:
 		return nil, &loadtest.Failure{Reason: runreason.Socket, Err: fmt.Errorf(
-			"saturation: none of the %d %s packets left the sender; check that its interface's MTU is at least %d bytes (packet_bytes) and that its firewall allows them",
-			t.Counts.Planned, t.Direction, k.opts.PacketBytes)}
+			"saturation: none of the %d %s packets left the sender; check that its interface's MTU is at least %d bytes (packet_bytes), and what its kernel refuses: %s",
+			t.Counts.Planned, t.Direction, k.opts.PacketBytes, errtext.Refused)}
 	case t.Stepped():
 		return nil, &loadtest.Failure{Reason: runreason.Clock, Err: fmt.Errorf("saturation: a clock was stepped during the %s transfer: its times are invalid", t.Direction)}
 	}

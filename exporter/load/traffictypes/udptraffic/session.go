@@ -275,7 +275,7 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 			}
 		}
 		if all.Refused > 0 {
-			o.Note(fmt.Sprintf("%s: %s not sent, as the sending host's kernel refused to send: its firewall, its routes, or a full queue of its own", d, unit.Counted(all.Refused, "packet was", "packets were")))
+			o.Note(fmt.Sprintf("%s: %s not sent, as the sending host's kernel refused to send: %s", d, unit.Counted(all.Refused, "packet was", "packets were"), errtext.Refused))
 		}
 		if all.Withheld > 0 {
 			o.Note(fmt.Sprintf("%s: %s not sent, as the load server received nothing from this end, or none of its cookies back, or its kernel could not send: the path to it was interrupted", d, unit.Counted(all.Withheld, "packet was", "packets were")))

@@ -176,8 +176,8 @@ type SkipReason uint8
 const (
 	// SkipLate: its time had passed.
 	SkipLate SkipReason = iota
-	// SkipBufferFull: the socket's send buffer was full; SkipUnreachable: this host knows no route; SkipRefusedByHost: its
-	// firewall does not permit it; SkipError: the kernel gave another error.
+	// SkipBufferFull: the socket's send buffer was full; SkipUnreachable: this host knows no route; SkipRefusedByHost: it
+	// does not permit it (errtext.Forbidden); SkipError: the kernel gave another error.
 	SkipBufferFull
 	SkipUnreachable
 	SkipRefusedByHost
