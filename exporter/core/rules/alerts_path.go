@@ -170,18 +170,27 @@ and
 	}
 )
 
-// directionLoss is the expression of OnewayLossHigh for a peer that replies.
+// directionLoss is the expression of OnewayLossHigh for a peer that replies. Where the loss by direction is not known, as after a restart of
+// the reflector, but was above the threshold before, half of the threshold is enough for its lower limit: the alert does not pass
+// to OnewayRoundTripLoss and back. In 10 minutes an outage of 5 minutes leaves the window.
 func directionLoss() string {
 	return promql(`
 (
-  $lossRatio5m
+  (
+    $lossRatio5m
+    or
+    $least
+  ) > on (path) group_left () $lossRatio
   or
-  $least
-) > on (path) group_left () $lossRatio
+  (
+    $least
+  ) > on (path) group_left () (0.5 * $lossRatio)
+  and last_over_time($lossRatio5m[10m]) > on (path) group_left () $lossRatio
+)
 and $lossRatio1h > on (path) group_left () $lossRatio
 and increase($packetsLost[1h]) > on (path) group_left () $lossPackets`, names{
 		"lossRatio5m": LossRatio5m.Name,
-		"least":       indented(inWindow("5m").LeastLoss()),
+		"least":       strings.ReplaceAll(inWindow("5m").LeastLoss(), "\n", "\n    "),
 		"lossRatio":   ThresholdLossRatio.ByPath.Name,
 		"lossRatio1h": LossRatio1h.Name,
 		"packetsLost": metric.PacketsLost.Name,
