@@ -97,6 +97,19 @@ func TestAlertsAreRaisedWhileEachThirdScrapeFails(t *testing.T) {
 	for name, values := range map[string]string{"up": "1x180", "oneway_gnss_connected": "1x150 stale", "oneway_gnss_fix": "3x150 stale"} {
 		series = append(series, attributes{"series": name + `{job="oneway",instance="b:9862",receiver="removed"}`, "values": values})
 	}
+	// Nor is a source of pulses, or a path, that was removed in the last seconds; and one that began again has had no time for a pulse.
+	for name, values := range map[string]string{
+		`up{`: "1x180",
+		`oneway_pps_last_pulse_timestamp_seconds{pps="removed",`:                    "0x165 stale",
+		`oneway_pps_pulses_total{pps="removed",`:                                    "5x165 stale",
+		`oneway_pps_pulses_total{pps="removed, without a pulse",`:                   "0x165 stale",
+		`oneway_pps_pulses_total{pps="again",`:                                      "0x150 stale _x14 0x10",
+		`oneway_probe_last_success_timestamp_seconds{path="removed",probe="stamp",`: "0x165 stale",
+		`oneway_probe_interval_seconds{path="removed",probe="stamp",`:               "0.1x165 stale",
+		`oneway_probe_up{path="removed",probe="stamp",`:                             "1x165 stale",
+	} {
+		series = append(series, attributes{"series": name + `job="oneway",instance="c:9862"}`, "values": values})
+	}
 	for name, value := range map[string]float64{
 		"oneway_config_last_reload_successful{}":                                                   0,
 		"oneway_output_waiting_points{,output=\"influxdb\"}":                                       5,
