@@ -373,3 +373,47 @@ func TestSeriesOfAClockThatIsSteppedBackReplaceNoOthers(t *testing.T) {
 		t.Errorf("times %v, want %v", got, want)
 	}
 }
+
+// The rows of hours know the interval of the series: with one that leaves out windows of the probe they have no extremes, and a long one
+// is no gap, whose packets have no hour.
+func TestRowsOfHoursHaveTheIntervalOfTheSeries(t *testing.T) {
+	for interval, want := range map[time.Duration]bool{10 * time.Second: true, 10 * time.Minute: false} {
+		synctest.Test(t, func(t *testing.T) {
+			b, sent := newBench(Options{Interval: interval}), int64(0)
+			path := []point.Tag{{Key: "path", Value: "p"}, {Key: "probe", Value: "stamp"}}
+			forward := append([]point.Tag{{Key: "direction", Value: "forward"}}, path...)
+			b.env.Series = func(at instant.Time, emit func(*point.Point)) error {
+				sent += 100
+				for _, p := range []point.Point{
+					{Measurement: "oneway_packets", Tags: forward, Fields: point.Int(nil, "packets_sent_total", sent)},
+					{Measurement: "oneway_delay", Tags: forward, Fields: point.Float(point.Int(nil, "delay_seconds_count", sent), "delay_min_seconds", 0.01)},
+					{Measurement: "oneway_agent_calendar", Tags: []point.Tag{{Key: "zone", Value: "UTC"}}, Fields: point.Float(point.Float(nil, "utc_offset_seconds", 0), "holiday", 0)},
+				} {
+					p.At = at
+					emit(&p)
+				}
+				return nil
+			}
+			b.start(t)
+			time.Sleep(90*time.Minute + time.Second) // simulated time: rows of two hours, the last one emitted
+			b.stop()
+			rows := slices.DeleteFunc(b.taken(), func(line string) bool { return !strings.HasPrefix(line, "oneway_hour,") })
+			newest := map[string]int64{} // packets by the time of the row
+			for _, row := range rows {
+				words := strings.Fields(row)
+				var n int64
+				if _, err := fmt.Sscanf(words[1], "packets_sent=%di", &n); err != nil || strings.Contains(row, "delay_min_seconds=") != want {
+					t.Errorf("each %v: %s, want extremes: %v", interval, row, want)
+				}
+				newest[words[2]] = n
+			}
+			sum := int64(0)
+			for _, n := range newest {
+				sum += n
+			}
+			if len(newest) != 2 || sum != sent-100 { // the first reading has counted since an unknown time
+				t.Errorf("each %v: %d packets in %d hours, want %d in 2", interval, sum, len(newest), sent-100)
+			}
+		})
+	}
+}

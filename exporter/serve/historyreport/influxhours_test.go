@@ -1,9 +1,15 @@
 package historyreport
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -198,5 +204,67 @@ func TestLossOfARow(t *testing.T) {
 	s = newSums(len(rowFields()), nil)
 	if s.add(row); s.outcomes() != 94 {
 		t.Errorf("full: %v", s.outcomes())
+	}
+}
+
+// Hours are read in requests of a week each, up to the end of the query. An hour that lies in two of them, and a month of several, is one.
+func TestHoursOfSeveralRequestsAreJoined(t *testing.T) {
+	q := query(t, "delay")
+	q.Labels = map[string]string{metric.Path: "p"}
+	q.From = time.Date(2026, 1, 5, 0, 30, 0, 0, time.UTC) // a request ends in the middle of an hour
+	q.To = q.From.Add(2*rowsChunk + 48*time.Hour)
+	type stored struct {
+		at time.Time
+		n  int
+	}
+	rows := []stored{
+		{q.From.Add(time.Hour), 1},
+		{q.From.Add(rowsChunk - 20*time.Minute), 10},
+		{q.From.Add(rowsChunk + 10*time.Minute), 100},
+		{q.From.Add(rowsChunk + 24*time.Hour), 1000},
+		{q.From.Add(2*rowsChunk + 24*time.Hour), 10_000},
+		{q.To.Add(time.Hour), 100_000},
+	}
+	var asked [][2]time.Time
+	limits := regexp.MustCompile(`time >= (\d+)s AND time < (\d+)s`)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := r.FormValue("q")
+		at := limits.FindStringSubmatch(text)
+		if at == nil {
+			t.Errorf("no time in %s", text)
+			return
+		}
+		instant := func(text string) time.Time {
+			seconds, _ := strconv.ParseInt(text, 10, 64) // of digits
+			return time.Unix(seconds, 0)
+		}
+		from, to := instant(at[1]), instant(at[2])
+		asked = append(asked, [2]time.Time{from, to})
+		var values []string
+		for _, one := range rows {
+			if !one.at.Before(from) && one.at.Before(to) {
+				row := slices.Repeat([]string{"null"}, len(rowFields())+1)
+				row[0], row[1+rowValues], row[1+rowSum] = fmt.Sprint(one.at.Unix()), fmt.Sprint(one.n), fmt.Sprint(float64(one.n)*0.02)
+				row[1+rowMin], row[1+rowMax], row[1+rowBound] = "0.02", "0.02", "0.001"
+				values = append(values, "["+strings.Join(row, ",")+"]")
+			}
+		}
+		fmt.Fprintf(w, `{"results":[{"series":[{"name":"oneway_hour","tags":{"path":"p","direction":"forward"},"values":[%s]}]}]}`, strings.Join(values, ","))
+	}))
+	t.Cleanup(s.Close)
+	all, err := InfluxDB{URL: s.URL, Database: "oneway"}.hours(t.Context(), q, "long")
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d histories, %v", len(all), err)
+	}
+	if len(asked) != 3 || !asked[0][0].Equal(q.From) || !asked[1][0].Equal(asked[0][1]) || !asked[2][0].Equal(asked[1][1]) || !asked[2][1].Equal(q.To) {
+		t.Errorf("requests %v", asked)
+	}
+	for _, one := range all {
+		if len(one.Samples) != 4 { // of five rows two are of one hour
+			t.Errorf("%d samples, want 4: %+v", len(one.Samples), one.Samples)
+		}
+		if len(one.Months) != 1 || one.Months[0].Delays != 11_111 {
+			t.Errorf("months %+v", one.Months)
+		}
 	}
 }
