@@ -23,8 +23,7 @@
 // not, the SSID is 0, because random padding would open a session for every packet.
 //
 // If the address is unknown but the Receipt repeats the Epoch, which only a receiver of the replies knows, and Run and
-// SSID match, a NAT binding has changed: the session moves to the new address, unless test packets without a Receipt have begun another
-// session there.
+// SSID match, a NAT binding has changed: the session moves to the new address.
 //
 // In a request the Receipt's Tx field, which is otherwise unused there, is the sender's waiting time (Tmax) in
 // milliseconds; 0 means Options.LossWait.

@@ -218,31 +218,6 @@ func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 	l.s.table.check(t)
 }
 
-// TestNewAddressIsCountedWithItsTestPackets: a sender whose test packets have no Receipt changes its address. The statistics query that
-// comes first there moves its session. After test packets there it does not: those have begun another session.
-func TestNewAddressIsCountedWithItsTestPackets(t *testing.T) {
-	for before, want := range []uint32{5, 2} {
-		l := newLab(t, nil)
-		k := l.poller("192.0.2.1:5000", 1)
-		for i := range uint32(3) {
-			k.send(k.base(i))
-		}
-		k.statsQuery(3, false)
-		k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
-		l.now += time.Second
-		for i := range uint32(2) {
-			if int(i) == before {
-				k.statsQuery(4, false)
-			}
-			k.send(k.base(3 + i))
-		}
-		if r := k.statsQuery(5, false).receipt; r.Next != 5 || r.Received != want || r.Lost != 0 {
-			t.Errorf("%d test packets before the query: next %d, received %d, lost %d, want 5, %d, 0", before, r.Next, r.Received, r.Lost, want)
-		}
-		l.s.table.check(t)
-	}
-}
-
 func TestReplayFromAnotherAddressDoesNotMoveTheSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)

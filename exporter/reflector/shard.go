@@ -190,21 +190,19 @@ func (s *shard) refuse(known *session, why Result) Result {
 	return why
 }
 
-// findMoved finds the session of q under another key: its sender's address has changed, or it had no Receipts so far. Test packets without a
-// Receipt, from an address that has changed, have begun another session, whose counts include them.
+// findMoved finds the session of q under another key: its sender's address has changed, or it had no Receipts so far.
 func (s *shard) findMoved(key *sessionKey, q *request) *session {
 	if key.run == 0 {
 		return nil
 	}
-	bare := s.table.byFlow[key.flow]
-	if bare != nil && bare.key.run != 0 {
-		bare = nil
-	}
 	if moved := s.table.byEpoch[q.receipt.Epoch]; moved != nil && moved.key.run == key.run &&
-		moved.key.ssid == key.ssid && moved.key.auth == key.auth && (bare == nil || moved.full != 0) {
+		moved.key.ssid == key.ssid && moved.key.auth == key.auth {
 		return moved
 	}
-	return bare
+	if bare := s.table.byFlow[key.flow]; bare != nil && bare.key.run == 0 {
+		return bare
+	}
+	return nil
 }
 
 // find finds the session of q by its Receipt, or opens it; without a session it returns the reason.

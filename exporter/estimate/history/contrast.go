@@ -102,44 +102,65 @@ func (u unpaired) testAt(v float64) tested {
 		share += p
 	}
 	share /= float64(len(pb)) // all or none is exactly 1 or 0
-	za, zb := map[int]float64{}, map[int]float64{}
+	za, zb := newBlocks(), newBlocks()
 	for i, s := range u.a {
-		za[s.Day] += (1 - pa[i] - share) / float64(len(u.a))
+		za.add(s.Day, (1-pa[i]-share)/float64(len(u.a)), 1)
 	}
 	for i, s := range u.b {
-		zb[s.Day] += (pb[i] - share) / float64(len(u.b))
+		zb.add(s.Day, (pb[i]-share)/float64(len(u.b)), 1)
 	}
 	t := tested{share: share}
 	variance := 0.0
-	variance, t.df = joint(za, zb, 0, 0)
+	variance, t.df = joint(za, zb)
 	t.deviation = math.Sqrt(variance)
 	return t
 }
 
+// blocks are the scores of days, the part of the samples that each of them has, and the noise as in dayScores.
+type blocks struct {
+	scores, parts map[int]float64
+	noise         float64
+}
+
+func newBlocks() *blocks { return &blocks{scores: map[int]float64{}, parts: map[int]float64{}} }
+
+func (b *blocks) add(day int, score, part float64) {
+	b.scores[day] += score
+	b.parts[day] += part
+}
+
 // joint is the variance of the sum of both. Days that both have are blocks of both, which keeps what such days have in common; if few are
-// in both, the conditions are taken for independent. The noises are as in dayScores.
-func joint(a, b map[int]float64, noiseA, noiseB float64) (variance, df float64) {
+// in both, the conditions are taken for independent. A condition of one day has no variance that is known.
+func joint(a, b *blocks) (variance, df float64) {
+	if !even(a.scores, a.parts) || !even(b.scores, b.parts) {
+		return math.Inf(1), 1
+	}
 	both := 0
-	for d := range a {
-		if _, ok := b[d]; ok {
+	for d := range a.scores {
+		if _, ok := b.scores[d]; ok {
 			both++
 		}
 	}
-	if 2*both >= min(len(a), len(b)) {
-		for d, v := range b {
-			a[d] += v
-		}
-		return longRun(byDay(a, noiseA+noiseB))
-	}
-	va, na := longRun(byDay(a, noiseA))
-	vb, nb := longRun(byDay(b, noiseB))
+	va, na := longRun(byDay(a.scores, a.noise))
+	vb, nb := longRun(byDay(b.scores, b.noise))
+	variance = va + vb
 	switch {
-	case va+vb == 0:
-		return 0, na + nb
-	case math.IsInf(va+vb, 0):
-		return va + vb, 1
+	case variance == 0:
+		df = na + nb
+	case math.IsInf(variance, 0):
+		return variance, 1
+	default:
+		df = variance * variance / (va*va/na + vb*vb/nb) // Welch and Satterthwaite
 	}
-	return va + vb, (va + vb) * (va + vb) / (va*va/na + vb*vb/nb) // Welch and Satterthwaite
+	if 2*both >= min(len(a.scores), len(b.scores)) {
+		for d, v := range b.scores {
+			a.scores[d] += v
+		}
+		days := df // those of the condition with the larger variance, where it has few
+		variance, df = longRun(byDay(a.scores, a.noise+b.noise))
+		df = min(df, days)
+	}
+	return variance, df
 }
 
 func (u unpaired) shareBelow(v float64) float64 {

@@ -37,6 +37,31 @@ func byDay(sums map[int]float64, noise float64) dayScores {
 	return s
 }
 
+// even makes the scores of days as wide as if all days had equal parts of the samples: the scores are of the mean of all, so that the one of a day
+// with most of them is too small. In the mean of independent days their squares then sum to (n-1)/n of the variance, as with equal parts. Of one day
+// alone nothing is known: its score is 0. It reports whether there are more.
+func even(scores, parts map[int]float64) bool {
+	whole, squares, left := 0.0, 0.0, 0.0
+	for _, part := range parts {
+		whole += part
+	}
+	for _, part := range parts {
+		squares += part / whole * part / whole
+	}
+	for _, part := range parts {
+		w := part / whole
+		left += w * w * (1 - 2*w + squares)
+	}
+	if n := float64(len(parts)); left > 0 && n > 1 {
+		wider := math.Sqrt(squares / left * (n - 1) / n)
+		for d := range scores {
+			scores[d] *= wider
+		}
+		return true
+	}
+	return false
+}
+
 // neighbors has the sums of products of days and of neighboring days.
 type neighbors struct {
 	squares, products float64

@@ -49,13 +49,15 @@ func (p paired) test() tested {
 
 // clustered is a mean with its deviation from the scores of the pairs.
 func (p paired) clustered(mean float64, score func(i int) float64) tested {
-	sums := map[int]float64{}
+	all := newBlocks()
 	for i := range p.a {
-		sums[p.a[i].day] += score(i) / float64(len(p.a))
+		all.add(p.a[i].day, score(i)/float64(len(p.a)), 1)
 	}
 	t := tested{share: mean}
-	variance := 0.0
-	variance, t.df = longRun(byDay(sums, 0))
+	variance := math.Inf(1)
+	if t.df = 1; even(all.scores, all.parts) {
+		variance, t.df = longRun(byDay(all.scores, 0))
+	}
 	t.deviation = math.Sqrt(variance)
 	return t
 }

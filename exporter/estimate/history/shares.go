@@ -68,15 +68,15 @@ func CompareShares(a, b []Counted, margin float64, o Options) (Shares, bool) {
 // differenceOf is the share of a less the share of b, with the variance of all their days, and three events of the smaller whole; false
 // without a whole in either.
 func differenceOf(a, b []Counted) (difference tested, least float64, ok bool) {
-	sa, za, noiseA, wholeA := scoresOf(a)
-	sb, zb, noiseB, wholeB := scoresOf(b)
+	sa, za, wholeA := scoresOf(a)
+	sb, zb, wholeB := scoresOf(b)
 	if !(wholeA > 0 && wholeB > 0) {
 		return tested{}, 0, false
 	}
-	for d := range zb {
-		zb[d] = -zb[d]
+	for d := range zb.scores {
+		zb.scores[d] = -zb.scores[d]
 	}
-	variance, df := joint(za, zb, noiseA, noiseB)
+	variance, df := joint(za, zb)
 	return tested{share: sa - sb, deviation: math.Sqrt(variance), df: df}, 3 / min(wholeA, wholeB), true
 }
 
@@ -122,27 +122,27 @@ func sums(all []Counted) (events, whole float64) {
 	return events, whole
 }
 
-// scoresOf are the share, the scores of each day, and the chance within the days: events come in bursts, and in few of the hours.
-func scoresOf(all []Counted) (share float64, z map[int]float64, noise, whole float64) {
-	share, z = shareOf(all), map[int]float64{}
+// scoresOf are the share, and the scores of each day with the chance within the days: events come in bursts, and in few of the hours.
+func scoresOf(all []Counted) (share float64, z *blocks, whole float64) {
+	share, z = shareOf(all), newBlocks()
 	if _, whole = sums(all); !(whole > 0) {
-		return 0, z, 0, 0
+		return 0, z, 0
 	}
 	squares, hours := map[int]float64{}, map[int]float64{}
 	for _, c := range all {
 		if usable(c) {
 			score := (c.Events - share*c.Whole) / whole
-			z[c.Day] += score
+			z.add(c.Day, score, c.Whole)
 			squares[c.Day] += score * score
 			hours[c.Day]++
 		}
 	}
-	for _, d := range slices.Sorted(maps.Keys(z)) { // the variance of the sum of n hours is n times the variance of one
+	for _, d := range slices.Sorted(maps.Keys(z.scores)) { // the variance of the sum of n hours is n times the variance of one
 		if n := hours[d]; n > 1 {
-			noise += max(0, squares[d]-z[d]*z[d]/n) * n / (n - 1)
+			z.noise += max(0, squares[d]-z.scores[d]*z.scores[d]/n) * n / (n - 1)
 		}
 	}
-	return share, z, noise, whole
+	return share, z, whole
 }
 
 func usable(c Counted) bool {

@@ -68,12 +68,12 @@ func TestChanceWithinTheDaysIsFound(t *testing.T) {
 		all         []Counted
 		least, most float64
 	}{"bursts": {bursts, 0.8, 1.2}, "even": {even, -1e-9, 1e-9}} {
-		_, z, noise, _ := scoresOf(c.all)
+		_, z, _ := scoresOf(c.all)
 		squares := 0.0
-		for _, v := range z {
+		for _, v := range z.scores {
 			squares += v * v
 		}
-		if share := noise / squares; share < c.least || share > c.most {
+		if share := z.noise / squares; share < c.least || share > c.most {
 			t.Errorf("%s: %.3f of the squares is chance, want %v to %v", name, share, c.least, c.most)
 		}
 	}
@@ -218,5 +218,54 @@ func TestSharesWithoutLossAreEqualOnlyWithEnoughPackets(t *testing.T) {
 	}
 	if v, ok := CompareShares(nil, few, 0, Options{}); ok {
 		t.Errorf("nothing: %+v", v)
+	}
+}
+
+// TestConditionsOfFewDaysShowNothing: each day has a level of its own, with a deviation of 10 %, and no condition has another level. A is seen for four
+// hours of one day and B in all other hours of ten, or both for so many hours.
+func TestConditionsOfFewDaysShowNothing(t *testing.T) {
+	seed, n := testseed.Of(t), 4**histories
+	for _, c := range []struct{ hoursA, hoursB, within int }{{4, 240, 1}, {8, 240, 2}, {25, 25, 0}, {26, 26, 0}, {25, 240, 0}, {48, 48, 0}} {
+		values, losses := 0, 0
+		for i := range n {
+			rng := rand.New(rand.NewPCG(seed, uint64(20e6+i)))
+			history := func(first, hours int) (samples []Sample, shares []Counted) {
+				level := 0.0
+				for h := range hours {
+					if h%24 == 0 {
+						level = 1 + 0.1*rng.NormFloat64()
+					}
+					s := At(monday.Add(time.Duration(24*first+h)*time.Hour), 0)
+					s.Value = 20 * level * (1 + 0.002*rng.NormFloat64())
+					samples = append(samples, s)
+					shares = append(shares, Counted{Sample: s, Whole: 36000, Events: 36000 * 0.02 * level * (1 + 0.002*rng.NormFloat64())})
+				}
+				return samples, shares
+			}
+			a, lostA := history(0, c.hoursA)
+			b, lostB := history(100, c.hoursB)
+			if c.within > 0 { // A is the evenings of the first days of B
+				a, lostA = nil, nil
+				var restB []Sample
+				var restLost []Counted
+				for j := range b {
+					if h := j % 24; j < 24*c.within && h >= 18 && h < 22 {
+						a, lostA = append(a, b[j]), append(lostA, lostB[j])
+					} else {
+						restB, restLost = append(restB, b[j]), append(restLost, lostB[j])
+					}
+				}
+				b, lostB = restB, restLost
+			}
+			if v, ok := Compare(a, b, Lower, Options{}); ok && v.Verdict.Outcome == Differs {
+				values++
+			}
+			if v, ok := CompareShares(lostA, lostB, 0, Options{}); ok && v.Verdict.Outcome == Differs {
+				losses++
+			}
+		}
+		if most := (0.05 + tolerance(0.05, n)) * float64(n); float64(values) > most || float64(losses) > most {
+			t.Errorf("%d hours against %d, within %d days: of %d histories %d differ, and %d in loss", c.hoursA, c.hoursB, c.within, n, values, losses)
+		}
 	}
 }
