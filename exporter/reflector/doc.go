@@ -23,7 +23,8 @@
 // not, the SSID is 0, because random padding would open a session for every packet.
 //
 // If the address is unknown but the Receipt repeats the Epoch, which only a receiver of the replies knows, and Run and
-// SSID match, a NAT binding has changed: the session moves to the new address.
+// SSID match, a NAT binding has changed: the session moves to the new address, with the test packets that have come from there without a
+// Receipt.
 //
 // In a request the Receipt's Tx field, which is otherwise unused there, is the sender's waiting time (Tmax) in
 // milliseconds; 0 means Options.LossWait.

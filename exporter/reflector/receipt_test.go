@@ -218,6 +218,33 @@ func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 	l.s.table.check(t)
 }
 
+// TestSessionCountsTheTestPacketsOfItsNewAddress: a sender whose test packets have no Receipt changes its address. Its first statistics query
+// there comes before, or after, so many of them, of which the last but one is lost.
+func TestSessionCountsTheTestPacketsOfItsNewAddress(t *testing.T) {
+	for before := range uint32(5) {
+		l := newLab(t, nil)
+		k := l.poller("192.0.2.1:5000", 1)
+		for i := range uint32(3) {
+			k.send(k.base(i))
+		}
+		k.statsQuery(3, false)
+		k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
+		l.now += time.Second
+		for i := range uint32(5) {
+			if i == before {
+				k.statsQuery(4+i, false)
+			}
+			if i != 3 {
+				k.send(k.base(3 + i))
+			}
+		}
+		if r := k.statsQuery(8, true).receipt; r.Next != 8 || r.Received != 7 || r.Lost != 1 || l.s.table.len() != 1 {
+			t.Errorf("%d test packets before the query: next %d, received %d, lost %d, %d sessions, want 8, 7, 1, 1", before, r.Next, r.Received, r.Lost, l.s.table.len())
+		}
+		l.s.table.check(t)
+	}
+}
+
 func TestReplayFromAnotherAddressDoesNotMoveTheSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)

@@ -262,6 +262,19 @@ func (t *table) arrive(s *session, seq uint32, now time.Duration) {
 	s.window.Add(seqwin.Extend(s.window.Counts().Next, seq), now)
 }
 
+// join counts in s the packets of bare, which it closes: test packets without a Receipt have begun it at a new address of the sender of s,
+// before the first statistics query from there.
+func (t *table) join(s, bare *session, now time.Duration) {
+	add := func(n uint64) { t.arrive(s, uint32(n), now) }
+	switch {
+	case bare.window != nil:
+		bare.window.EachReceived(add)
+	case bare.single:
+		add(uint64(bare.first))
+	}
+	t.close(bare)
+}
+
 // retract counts the packets that s has counted as received as damaged, since its sender's test packets have Receipts:
 // a first packet with damage in the bytes that identify its Receipt cannot be detected otherwise.
 func (t *table) retract(s *session) {

@@ -171,6 +171,15 @@ func (w *Window) Seen(n uint64) bool {
 	return n < w.counts.Next && n+uint64(w.length()) >= w.counts.Next && w.has(n)
 }
 
+// EachReceived calls yield with the remembered numbers that were received in time.
+func (w *Window) EachReceived(yield func(n uint64)) {
+	for n := w.counts.Next - min(w.counts.Next, uint64(w.length())); n < w.counts.Next; n++ {
+		if w.received(n) {
+			yield(n)
+		}
+	}
+}
+
 // IsMissing reports whether number n has certainly not arrived: a number below the first one, or older than the
 // window, may have.
 func (w *Window) IsMissing(n uint64) bool {

@@ -32,7 +32,7 @@ func (h *hub) arrived(in *tstamp.In, now time.Duration) {
 	if in.Stamp.Origin == sample.Kernel {
 		h.series.hostRx.Observe(in.At.Sub(in.Stamp.At).Seconds())
 	}
-	s.received(h.key.port, in, now)
+	s.received(h.port(), in, now)
 }
 
 // arrivedWithoutKey passes the reply of a reflector without a key to the authenticated sessions of its address: it has the
@@ -46,7 +46,7 @@ func (h *hub) arrivedWithoutKey(in *tstamp.In, now time.Duration) {
 	h.mu.RUnlock()
 	for _, s := range same {
 		if s.layout.authenticated {
-			s.received(h.key.port, in, now)
+			s.received(h.port(), in, now)
 		}
 	}
 }

@@ -59,6 +59,8 @@ type hub struct {
 
 	snapshots sync.Pool // of *snapshot, between two uses
 
+	renewals atomic.Uint32 // of the socket
+
 	// heard is the monotonic time up to which all packets that have arrived are processed.
 	heard atomic.Int64
 
@@ -367,9 +369,16 @@ func (h *hub) renew() {
 	case err != nil:
 		h.log.Debug("A socket cannot be opened again", "interface", h.key.device, "err", err)
 	case renewed:
+		h.renewals.Add(1)
+		for _, s := range h.all(nil) {
+			s.renewed(h.port())
+		}
 		h.log.Info("Opened a socket again, since its interface was made again", "interface", h.key.device, "local", h.conn.LocalAddr().String())
 	}
 }
+
+// port numbers the source ports of the sessions that send here: each socket that replaces another one has its own.
+func (h *hub) port() ledger.Port { return ledger.Port(h.key.port)<<32 | ledger.Port(h.renewals.Load()) }
 
 // publish updates the socket's own series.
 func (h *hub) publish() {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp/ledger"
 )
 
 // moveAll gives sessions another source port: they share one new socket, or the newest one that other sessions have moved to,
@@ -75,8 +76,21 @@ func (s *session) move(from, to *hub) (was formerPort, err error) {
 		return was, err
 	}
 	s.estimator.card = to.card
-	s.moved = heardTicks
+	s.sendsFrom(to.port())
 	return was, nil
+}
+
+// sendsFrom takes the port from which the next packet leaves. The caller holds s.mu.
+func (s *session) sendsFrom(p ledger.Port) {
+	s.moved = heardTicks
+	s.account.Move(p)
+}
+
+// renewed is called when the socket of s was opened again, which has another port.
+func (s *session) renewed(p ledger.Port) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sendsFrom(p)
 }
 
 // settled reports, once after each move, that packets of the peer arrive again: the former ports are needed no more.

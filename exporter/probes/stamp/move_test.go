@@ -31,7 +31,8 @@ type firewall struct {
 	flows   map[netip.AddrPort]net.Conn
 	blocked []uint16
 	held    [2]func() // passes on what has arrived since hold(direction, true); nil: nothing is held
-	blocks  int       // so many more ports are blocked when they are first seen
+	dropped [2]bool
+	blocks  int // so many more ports are blocked when they are first seen
 }
 
 func newFirewall(t *testing.T, to string) *firewall {
@@ -84,15 +85,22 @@ func (f *firewall) run(running *sync.WaitGroup) {
 // pass calls pass with a packet, at once or when it is held no more.
 func (f *firewall) pass(dir sample.Direction, b []byte, pass func([]byte)) {
 	f.mu.Lock()
-	before := f.held[dir]
+	before, dropped := f.held[dir], f.dropped[dir]
 	if before != nil {
 		copied := slices.Clone(b)
 		f.held[dir] = func() { before(); pass(copied) }
 	}
 	f.mu.Unlock()
-	if before == nil {
+	if before == nil && !dropped {
 		pass(b)
 	}
+}
+
+// drop drops the packets of a direction, or passes them again.
+func (f *firewall) drop(dir sample.Direction, on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dropped[dir] = on
 }
 
 // hold keeps the packets of a direction; then it passes them on.
@@ -274,11 +282,16 @@ func repliesToFormerPortsAreReceived(t *testing.T, size int, held sample.Directi
 	if v.Restarts != 0 || v.Discarded[ledger.DiscardWrongNumber] != 0 {
 		t.Errorf("%d restarts, discarded %v", v.Restarts, v.Discarded)
 	}
+	// Those without a reply are lost in the direction that held them. A reply to a request that is not remembered any more has no number that
+	// counts without a Receipt.
+	forgotten := v.Discarded[ledger.DiscardUnknownSequence]
 	for dir, d := range v.directions {
-		// Those without a reply are lost in the direction that held them, as far as the reflector tells.
-		if lost := d.Lost.Value; lost > v.RoundTripsLost || sample.Direction(dir) != held && lost != 0 {
-			t.Errorf("%v: %d of %d packets lost, %d round trips", sample.Direction(dir), lost, d.Sent.Value, v.RoundTripsLost)
+		if lost := d.Lost.Value; lost > v.RoundTripsLost || sample.Direction(dir) != held && lost > forgotten {
+			t.Errorf("%v: %d of %d packets lost, %d round trips, %d forgotten", sample.Direction(dir), lost, d.Sent.Value, v.RoundTripsLost, forgotten)
 		}
+	}
+	if reverse := v.directions[sample.Reverse]; reverse.Sent.Value < v.RoundTripsLost+v.RoundTripsReceived-uint64(3*o.LossTimeout/o.Interval) {
+		t.Errorf("%d replies were sent, to %d requests", reverse.Sent.Value, v.RoundTripsLost+v.RoundTripsReceived)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -286,6 +299,54 @@ func repliesToFormerPortsAreReceived(t *testing.T, size int, held sample.Directi
 	}
 	if len(kind.hubs) != 0 {
 		t.Errorf("%d sockets are open after the end", len(kind.hubs))
+	}
+}
+
+// TestOutageOverAChangeOfPortIsOfItsDirection: a direction of the path is dead while it takes another source port. The packets of
+// both ports are lost in that direction, also where the test packets have no Receipt.
+func TestOutageOverAChangeOfPortIsOfItsDirection(t *testing.T) {
+	for _, size := range []int{DefaultSize(false), stampfmt.UnauthenticatedBytes} {
+		for _, dead := range sample.Directions() {
+			t.Run(fmt.Sprintf("%d bytes/%v", size, dead), func(t *testing.T) {
+				t.Parallel()
+				b := newTestbed(t, reflector.Options{})
+				f := newFirewall(t, b.peer)
+				kind := NewType()
+				kind.portAge = time.Second
+				o := DefaultOptions()
+				o.Interval, o.LossTimeout, o.Size = 20*time.Millisecond, 500*time.Millisecond, size
+				p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- p.Run(ctx) }()
+				await.That(t, "replies", func() bool { return p.Status().Up })
+				first := p.port()
+				f.drop(dead, true)
+				await.That(t, "another port", func() bool { return p.port() != first })
+				port := p.port()
+				await.That(t, "a third port", func() bool { return p.port() != port })
+				f.drop(dead, false)
+				received, _, _ := p.counts()
+				await.That(t, "replies to the third port", func() bool { now, _, _ := p.counts(); return now > received+200 })
+				s := p.session.Load()
+				s.mu.Lock()
+				v := s.snapshot()
+				s.mu.Unlock()
+				// The packets on the way when the outage began and ended have either outcome.
+				const some = 3
+				forward, reverse := v.directions[sample.Forward].Lost.Value, v.directions[sample.Reverse].Lost.Value
+				if lost := v.directions[dead].Lost.Value; v.RoundTripsLost < 80 || lost+some < v.RoundTripsLost || forward+reverse > v.RoundTripsLost+some || v.Restarts != 0 {
+					t.Errorf("%d lost forward, %d reverse, of %d round trips; %d restarts, discarded %v", forward, reverse, v.RoundTripsLost, v.Restarts, v.Discarded)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"oneway.example/exporter/probes/stamp/ledger"
 )
 
-// received processes one datagram of this session, which arrived at now at a source port (hubKey): the account finds the request of the
+// received processes one datagram of this session, which arrived at now at a source port: the account finds the request of the
 // reply, takes the remote end's counts, and decides about the packet; the estimator takes its verdicts.
-func (s *session) received(port int, in *tstamp.In, now time.Duration) {
+func (s *session) received(port ledger.Port, in *tstamp.In, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {

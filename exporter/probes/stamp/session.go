@@ -59,6 +59,7 @@ type session struct {
 	unsent     lastError     // of this host
 	portSince  time.Duration // when it began its run or to use its present source port, or to ask for another one
 	ports      uint8         // source ports since the last packet of the peer, at most maxPorts
+	introduced time.Duration // when a query was last sent to introduce a port
 	moved      uint8         // ticks with packets of the peer after which its former ports are closed; 0: they are
 }
 
@@ -124,14 +125,22 @@ func (s *session) useKeys(keys []*stampfmt.Key) {
 // Fire sends one test packet; the pacer calls it when one is due. Missed slots are skipped and counted, never sent
 // in a burst that would queue behind itself.
 func (s *session) Fire(due, now time.Duration) time.Duration {
-	h := s.hub.Load()
 	s.series.observed.lateness.Observe((now - due).Seconds())
+	h := s.hub.Load()
 	failed := s.source.check(s, h, now)
 	out := h.reserve(s)
 	s.mu.Lock()
+	for h != s.hub.Load() { // it has moved meanwhile
+		s.mu.Unlock()
+		h = s.hub.Load()
+		failed = s.source.check(s, h, now)
+		out = h.reserve(s)
+		s.mu.Lock()
+	}
 	seq := uint64(0)
 	if failed == nil {
 		seq = s.build(out, now)
+		s.introduce(h, now)
 	} else {
 		s.account.Skip(ledger.SkipNoAddress, 1)
 		s.refuse(failed)
@@ -268,10 +277,26 @@ func (s *session) end() {
 
 // queryStatistics sends a statistics query if one is due; a session without a hub sends none. The caller holds s.mu.
 func (s *session) queryStatistics(now time.Duration) {
-	h := s.hub.Load()
-	if h == nil || !s.account.QueryDue(now) {
-		return
+	if h := s.hub.Load(); h != nil && s.account.QueryDue(now) {
+		s.query(h, now)
 	}
+}
+
+// introduceInterval is the least time between two queries that introduce a port.
+const introduceInterval = 20 * time.Millisecond
+
+// introduce sends a statistics query before a test packet without a Receipt leaves from another port than those before: our reflector finds the
+// session by it, and takes a test packet from there for another sender's. It repeats it until a packet of the peer has arrived. The caller holds
+// s.mu.
+func (s *session) introduce(h *hub, now time.Duration) {
+	if s.moved > 0 && !s.layout.receipt && s.account.Kind == ledger.RemoteOurs && now-s.introduced >= introduceInterval {
+		s.introduced = now
+		s.query(h, now)
+	}
+}
+
+// query sends a statistics query. The caller holds s.mu.
+func (s *session) query(h *hub, now time.Duration) {
 	out := tstamp.Out{Payload: s.writeStatsQuery(), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}
 	s.address(&out)
 	if err := h.sendNow(out); err != nil {

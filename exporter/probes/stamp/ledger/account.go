@@ -149,11 +149,11 @@ func (q *Request) first() bool { return q.Outstanding != nil && q.Outstanding.un
 // that matches no request changes no state. For a request that is no longer remembered, the random Run in our
 // reflector's Receipt identifies the session.
 func (a *Account) RequestOf(r *Reply) (q Request, why DiscardReason, ok bool) {
+	why = DiscardUnknownSequence
 	test := !r.Filled() || !r.Receipt.StatsQuery
 	if test {
 		q.Seq = seqwin.Extend(a.outstandingPackets.next, r.Packet.SenderSeq)
 		q.Outstanding = a.outstandingPackets.get(q.Seq)
-		why = DiscardUnknownSequence
 		if q.Outstanding != nil {
 			why = DiscardBadEcho
 			if r.Packet.SenderT1 == a.opts.encode(q.Outstanding.user) {
@@ -191,8 +191,8 @@ func (a *Account) take(r *Reply, q Request, now time.Duration, lost [2]bool, pre
 	switch {
 	case present:
 		n, verdict = a.number(&r.Packet, q, now, lost[sample.Reverse])
-	case first && !r.Filled() && r.Port < a.ports().present:
-		verdict = a.numberOfFormerPort(r, lost[sample.Reverse])
+	case first && !r.Filled():
+		verdict = a.otherNumber(r, q, lost[sample.Reverse])
 	case first: // another copy may be recorded
 		a.rev.ended.late++
 		a.rev.now.late++
@@ -268,6 +268,9 @@ func (a *Account) expire(now time.Duration) {
 		a.reverse.Expire(now, a.opts.LossTimeout)
 		a.countReverse()
 	}
+	if a.ports().open > 0 && now-a.faults.ports.since > a.opts.LossTimeout+openTime {
+		a.closePorts()
+	}
 	a.guessForward()
 }
 
@@ -300,12 +303,13 @@ func (a *Account) guessForward() {
 		missing = unanswered - min(unanswered, c.Lost-min(c.Lost, c.Late))
 	}
 	// Until a number differs from the sender's, its requests are counted as received from a stateless reflector.
-	if n := f.accounted(); decided == 0 || decided < n || decided == n && a.fwd.known {
+	open := a.ports().open
+	if n := f.accounted() + open; decided == 0 || decided < n || decided == n && a.fwd.known {
 		return
 	}
 	a.fwd.known = true
 	lost := max(f.lost, a.fwd.ended.lost+missing+a.fwd.overdue)
-	received := max(f.received, decided-min(decided, lost+f.undecided))
+	received := max(f.received, decided-min(decided, lost+f.undecided+open))
 	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Unordered: lost - f.lost, Received: received - f.received}
 	delta.Decided = delta.Lost + delta.Received
 	a.fwd.decide(PacketsDecided, delta)
@@ -327,6 +331,7 @@ func (a *Account) guessable() bool {
 // reply are not lost, and nobody will tell the direction of the lost ones.
 func (a *Account) End() {
 	a.Flush(math.MaxInt64)
+	a.closePorts()
 	if a.fwd.known {
 		a.fwd.now.sent = a.outstandingPackets.next
 		n := a.fwd.now.outstanding()

@@ -21,7 +21,10 @@ func (a *Account) number(p *stampfmt.ReflectorPacket, q Request, now time.Durati
 	case where == placeRestarted:
 		n = uint64(p.Seq)
 		if a.Kind != RemoteOurs {
-			a.endLife(q.Seq, LowConfidenceRemoteRestart)
+			a.endLife(q.Seq, func(unknown uint64) {
+				a.undirected(LowConfidenceRemoteRestart, unknown)
+				a.fwd.undecide(unknown)
+			})
 		}
 		a.renumber(n, now)
 		a.renumbered = true
@@ -94,7 +97,7 @@ func (a *Account) countReverse() {
 	a.rev.count(c, seqwin.RecentBits, a.droppedHere)
 	a.rev.known = a.Kind != RemoteStateless
 	sent := c.Next - c.First
-	if a.Kind == RemoteOurs && a.numbersCounted() && a.order.fits(a.remote.tx, a.requests()) {
+	if a.Kind == RemoteOurs && a.order.fits(a.remote.tx, a.requests()) {
 		sent = max(sent, a.remote.tx-min(a.remote.tx, c.First))
 	}
 	a.rev.now.sent = a.rev.ended.sent + sent

@@ -65,7 +65,7 @@ type remoteAgent struct {
 	onWay []replyOnWay
 	asked map[uint64]uint64 // T1 by number
 	every time.Duration
-	port  int // from which it asks
+	port  Port // from which it asks
 	// copies are the possible numbers of copies of a request, losses is the percentage of lost replies; calm: no
 	// losses, copies or reordering.
 	copies []int
@@ -77,7 +77,7 @@ type replyOnWay struct {
 	at     time.Duration
 	seq    uint64
 	number uint32
-	port   int
+	port   Port
 }
 
 func newRemoteAgent(t *testing.T, kind RemoteKind, rng *rand.Rand) *remoteAgent {
@@ -144,7 +144,7 @@ func (f *remoteAgent) earliest() int {
 // bring delivers a reply, true or forged, at the port from which it asks.
 func (f *remoteAgent) bring(seq, t1 uint64, number uint32) { f.bringTo(f.port, seq, t1, number) }
 
-func (f *remoteAgent) bringTo(port int, seq, t1 uint64, number uint32) {
+func (f *remoteAgent) bringTo(port Port, seq, t1 uint64, number uint32) {
 	at := testStart.Add(f.now)
 	in := tstamp.In{Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}
 	r := Reply{Port: port}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/core/sample"
 )
 
 // TestRepliesToAFormerPortLoseNothing: a reflector that numbers the replies to each source port stands still while the path takes
@@ -34,8 +36,9 @@ func TestRepliesToAFormerPortLoseNothing(t *testing.T) {
 						arrive += s.opts.LossTimeout + s.opts.LossTimeout/2
 					}
 					for port := range 3 {
-						if f.port = port; port > 0 {
+						if f.port = Port(port); port > 0 {
 							f.next = 0
+							s.Move(f.port)
 						}
 						for i := range each {
 							f.ask()
@@ -48,7 +51,7 @@ func TestRepliesToAFormerPortLoseNothing(t *testing.T) {
 					}
 					f.wait(4 * s.opts.LossTimeout)
 					requests := uint64(before + 3*each + after)
-					if s.Restarts != 0 || s.fwd.now.lost != uint64(lost) || s.fwd.now.received+s.fwd.now.undecided != requests-uint64(lost) {
+					if s.Restarts != 0 || s.fwd.now.lost != uint64(lost) || s.fwd.now.received != requests-uint64(lost) || s.Faults().LowConfidence[LowConfidencePort] != 0 {
 						t.Errorf("%d restarts, %d of %d requests lost forward, %d received, %d undecided", s.Restarts, s.fwd.now.lost, requests, s.fwd.now.received, s.fwd.now.undecided)
 					}
 					if s.rev.now.sent != requests-uint64(lost) || s.rev.now.received+s.rev.now.lost != s.rev.now.sent || s.answered() != requests-uint64(lost) {
@@ -60,8 +63,64 @@ func TestRepliesToAFormerPortLoseNothing(t *testing.T) {
 					if s.faults != nil && s.faults.Discarded[DiscardWrongNumber] != 0 {
 						t.Errorf("%d replies have a wrong number", s.faults.Discarded[DiscardWrongNumber])
 					}
-					if name == "by port" && s.fwd.now.undecided != 0 {
-						t.Errorf("%d requests are undecided, and no reply overtook another", s.fwd.now.undecided)
+				})
+			}
+		}
+	}
+}
+
+// TestOutageOverAChangeOfPortHasItsDirection: one direction is dead, in which the path takes another source port twice. A reflector has numbers for
+// each port, which begin with 0, or one range for all. After few requests before the outage it may be either: then nothing is taken for lost that
+// is not.
+func TestOutageOverAChangeOfPortHasItsDirection(t *testing.T) {
+	const each, after = 100, 300
+	for _, before := range []int{20, 1000} {
+		for _, dead := range sample.Directions() {
+			for _, first := range []int{-1, 0} {
+				t.Run(fmt.Sprintf("%d requests before/%v dead/begins with %d", before, dead, first), func(t *testing.T) {
+					f := newRemoteAgent(t, RemoteUnknown, nil)
+					f.calm = true
+					for i := range before {
+						if f.ask(); i == 5 {
+							f.onWay, f.next = f.onWay[:len(f.onWay)-1], f.next-1
+						}
+					}
+					f.wait(4 * f.s.opts.LossTimeout)
+					s := f.s
+					for port := range 3 {
+						if f.port = Port(port); port > 0 {
+							s.Move(f.port)
+							if first >= 0 {
+								f.next = uint32(first)
+							}
+						}
+						for range each {
+							f.ask()
+							f.onWay = f.onWay[:0]
+							if dead == sample.Forward {
+								f.next--
+							}
+						}
+					}
+					for range after {
+						f.ask()
+					}
+					f.wait(8 * s.opts.LossTimeout)
+					lost := [2]uint64{s.fwd.now.lost, s.rev.now.lost}
+					want := [2]uint64{sample.Forward: 1} // before the outage
+					want[dead] += 3 * each
+					unknown := s.Faults().LowConfidence[LowConfidencePort]
+					switch {
+					case first >= 0 && before > each: // the numbers of the former ports end before the outage
+						want[dead] -= 2 * each
+					case before < each:
+						want[dead] = lost[dead]
+					}
+					if s.Restarts != 0 || lost != want || lost[0]+lost[1]+unknown != s.RoundTripsLost || s.RoundTripsLost != 3*each+1 {
+						t.Errorf("%d restarts, lost %d, want %d, direction unknown %d; %d round trips lost, want %d", s.Restarts, lost, want, unknown, s.RoundTripsLost, 3*each+1)
+					}
+					if s.fwd.now.undecided != unknown || s.fwd.now.received+s.fwd.now.lost+s.fwd.now.undecided != s.Next() {
+						t.Errorf("forward %+v of %d, direction unknown %d", s.fwd.now, s.Next(), unknown)
 					}
 				})
 			}

@@ -125,6 +125,7 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 		return true
 	}
 	if a.Kind != RemoteOurs {
+		a.closePorts()
 		a.Kind = RemoteOurs
 		a.decided(Verdict{Kind: RemoteIdentified})
 	}
@@ -135,13 +136,13 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 		return false
 	case receiptFirst:
 		first := firstOf(&a.remote.counts, rc.Words) // less the counts derived as from a foreign reflector
-		a.remoteBegins(first-min(first, a.fwd.now.accounted()), LowConfidenceRemoteRestart, rc, now)
+		a.remoteBegins(first-min(first, a.fwd.now.accounted()), rc, now)
 		a.countForward(rc, now)
 	case receiptRestart:
 		if a.faults != nil {
 			a.faults.unreported = nil
 		}
-		a.remoteRestarted(r, now)
+		a.remoteRestarted(rc, now)
 		a.countForward(rc, now)
 	case receiptNewer:
 		a.renumbered = a.renumbered && !fresh // it has not restarted
@@ -154,13 +155,11 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 			a.countForward(rc, now)
 		}
 	}
-	a.countedAt(r.Port)
-	if !a.reverseOn {
-		a.at(r.Port)
-		a.beginReverse(0, now)
+	if r.Port > a.ports().told {
+		a.fault().ports.told = r.Port
 	}
-	if !a.numbersCounted() {
-		return true
+	if !a.reverseOn {
+		a.beginReverse(0, now)
 	}
 	next := seqwin.Extend(a.reverse.Counts().Next, r.Packet.Seq)
 	if rc.StatsQuery {
@@ -179,15 +178,15 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 
 // remoteBegins begins the remote end's count of received packets, after unaccounted packets without a reply that it has not
 // counted. Those that its host did not drop may have reached its previous session: neither direction is known to have
-// lost them, for the reason why.
-func (a *Account) remoteBegins(unaccounted uint64, why LowConfidenceReason, rc *stampfmt.Receipt, now time.Duration) {
+// lost them.
+func (a *Account) remoteBegins(unaccounted uint64, rc *stampfmt.Receipt, now time.Duration) {
 	a.remote.turn = uint32(a.outstandingPackets.next)
 	a.remoteDrops.Begin()
 	a.lastHostBlock = lastHostBlock{}
 	a.takeRemoteDrops(rc, now)
 	dropped := a.droppedThere(unaccounted, now)
 	a.fwd.now.dropped += dropped
-	a.undirected(why, unaccounted-dropped)
+	a.undirected(LowConfidenceRemoteRestart, unaccounted-dropped)
 	a.fwd.undecide(unaccounted - dropped)
 	a.fwd.restart()
 }
@@ -225,46 +224,35 @@ func (a *Account) finishReverse(end uint64, now time.Duration) {
 	}
 }
 
-// remoteRestarted closes the account of the remote end's previous session, after r of the present one.
-func (a *Account) remoteRestarted(r *Reply, now time.Duration) {
+// remoteRestarted closes the account of the remote end's previous session.
+func (a *Account) remoteRestarted(rc *stampfmt.Receipt, now time.Duration) {
 	// Packets not accounted for by the previous session were received if they have a reply, else their outcome is
 	// unknown; the numbers from First on are of the new session.
-	first := firstOf(&a.remote.counts, r.Receipt.Words)
+	first := firstOf(&a.remote.counts, rc.Words)
 	unaccounted := first - min(first, a.fwd.now.accounted())
 	received := min(unaccounted, a.outstandingPackets.answered(a.remote.former, first))
 	a.fwd.answered(received)
-	moved, why := a.countedAt(r.Port), LowConfidenceRemoteRestart
-	if moved {
-		why = LowConfidencePort
-	}
-	a.remoteBegins(unaccounted-received, why, &r.Receipt, now)
+	a.remoteBegins(unaccounted-received, rc, now)
 	// Replies to requests that it had not received by then may have overtaken this one.
 	later := a.outstandingPackets.next - min(a.outstandingPackets.next, a.remote.counts.Next)
-	switch {
-	case a.renumbered && a.order.next <= a.remote.tx+later: // replies of the new session have begun its numbers
-	case moved:
-		a.beginPort(r.Port, 0, now)
-	default:
+	if !a.renumbered || a.order.next > a.remote.tx+later { // otherwise replies of the new session have begun its numbers
 		a.renumber(0, now)
 	}
 	a.renumbered = false
 }
 
-// endLife closes the forward account of a foreign reflector whose numbers began anew with the reply to request seq, for the reason why.
-// Earlier requests that are neither accounted for nor answered are lost: forward, as far as the old numbers tell, the others
-// in an unknown direction.
-func (a *Account) endLife(seq uint64, why LowConfidenceReason) {
+// endLife closes the forward account of a foreign reflector whose numbers began anew with request seq. Earlier requests that are neither
+// accounted for nor answered are lost: forward, as far as the old numbers tell. unknown takes the others, which have no direction.
+func (a *Account) endLife(seq uint64, unknown func(n uint64)) {
 	d := &a.fwd
 	answered, known := a.answered()-a.numbered.before, d.now.received-d.ended.received+d.overdue
-	unaccounted := seq - min(seq, d.now.accounted())
+	unaccounted := seq - min(seq, d.now.accounted()+a.ports().open)
 	received := min(unaccounted, answered-min(answered, known))
 	d.answered(received)
 	missing, before := a.numbered.missing(a.reverse.Counts().First), d.now.lost-d.ended.lost-d.overdue
 	lost := min(unaccounted-received, missing-min(missing, before))
 	d.missed(lost)
-	unknown := unaccounted - received - lost
-	a.undirected(why, unknown)
-	d.undecide(unknown)
+	unknown(unaccounted - received - lost)
 	d.restart()
 	d.known = true
 	a.numbered = numbered{begin: seq, before: a.answered()}

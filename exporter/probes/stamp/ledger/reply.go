@@ -22,8 +22,8 @@ type Reply struct {
 	Returned bool
 	// Unnumbered: its number and its counts are ignored, see unshare.
 	Unnumbered bool
-	// Port is the source port at which it arrived: 0 is the first one of the session, later ones have higher numbers.
-	Port int
+	// Port is the source port at which it arrived.
+	Port Port
 	// AsStated: its timestamps are read in the format that it names, since an earlier reply was in none, see InNoFormat.
 	AsStated bool
 }

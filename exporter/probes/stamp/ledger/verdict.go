@@ -73,7 +73,7 @@ func (a *Account) Report(r *Reply, q Request, now time.Duration) (present bool) 
 	case r.counted():
 		present = a.learn(r, now, a.fresh(r, q))
 	case !q.StatsQuery && !r.Unnumbered && !r.Filled():
-		present = a.atPort(r, q, now)
+		present = a.atPort(r, now)
 	}
 	switch {
 	case !q.StatsQuery:
