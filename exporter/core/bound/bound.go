@@ -158,7 +158,7 @@ func (h *Host) limit(s sample.Stamp, kernel time.Duration) time.Duration {
 		if !h.RunsOneway {
 			return 0
 		}
-		return UserError
+		return max(UserError, s.TXUncertainty)
 	default:
 		return max(UserError, s.TXUncertainty)
 	}

@@ -117,6 +117,7 @@ func TestErrorOfATimestampDependsOnItsOriginAndTXUncertainty(t *testing.T) {
 		"card, far":                    {ours.sent(txUncertainty(sample.Hardware, 0)), CardError + CardConversion},
 		"told later":                   {ours.sent(txUncertainty(sample.FollowUp, 0)), KernelError},
 		"in the packet, ours":          {ours.received(txUncertainty(sample.InPacket, 0)), UserError},
+		"in the packet, ours, held":    {ours.sent(txUncertainty(sample.InPacket, time.Second)), time.Second},
 		"in the packet, another's":     {foreign.received(txUncertainty(sample.InPacket, 0)), 0},
 		"user space":                   {local.sent(txUncertainty(sample.User, 0)), UserError},
 		"user space, held":             {local.sent(txUncertainty(sample.User, time.Second)), time.Second},

@@ -37,6 +37,8 @@ type counts struct {
 	dir sample.Direction
 	// known: losses of this direction are distinguished from those of the other.
 	known bool
+	// told: our reflector has told when a packet of this direction left its host.
+	told bool
 	// overdueRun is the length of the run of overdue packets up to lastOverdue that is not reported yet.
 	overdueRun uint32
 	// decided takes the verdicts.

@@ -138,6 +138,27 @@ func TestOurReflectorTellsHowLongAReplyWasHeld(t *testing.T) {
 	}
 }
 
+// TestReplyThatWaitedInItsHostIsUncertain: our reflector sends three more replies and does not know when the first one left, as with a queue of its own
+// interface that is longer than the interval. A reflector that never tells has no such timestamps, and where no other reply arrived, nothing is shown.
+func TestReplyThatWaitedInItsHostIsUncertain(t *testing.T) {
+	for name, c := range map[string]struct {
+		told    bool
+		reports int
+		want    time.Duration
+	}{"told of others": {true, 3, 234}, "never told": {false, 3, 0}, "no later reply": {true, 0, 0}} {
+		var a replies
+		a.put(&PendingReply{Packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}, T4: sample.Stamp{At: 1234, Origin: sample.Kernel}}}, nil)
+		for range c.reports {
+			a.left(3, stampfmt.ReplyTX{}, nil)
+		}
+		a.flush(1<<62, func(w *PendingReply) {
+			if w.held(c.told); w.Packet.T3.TXUncertainty != c.want || w.Packet.T3.At != 1000 {
+				t.Errorf("%s: %+v, want an uncertainty of %d", name, w.Packet.T3, c.want)
+			}
+		})
+	}
+}
+
 func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 	var a replies
 	var got []sample.Stamp

@@ -87,7 +87,10 @@ func (a *Account) Report(r *Reply, q Request, now time.Duration) (present bool) 
 
 // Judge decides about the reply to a test packet, whose sample is one; present: it is of the remote end's current session.
 func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, now time.Duration, present bool) {
-	if f := q.Outstanding; f != nil {
+	switch f := q.Outstanding; {
+	case f == nil: // the delays tell, by T1 in the reply
+		one.Lost = a.overdue(one)
+	default:
 		one.arrived, one.Expired = now, f.state != packetOutstanding
 		if now-f.sent > a.opts.LossTimeout {
 			one.Lost = a.overdue(one)
@@ -106,7 +109,7 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 	switch {
 	case q.Outstanding == nil && where != seqwin.Duplicate:
 		// Our reflector counted it as received, and reports when; of several copies the first counts.
-		if r.counted() && q.Seq >= a.fwd.lastOverdue && !a.remoteLost(q.Seq) && a.overdue(one)[sample.Forward] {
+		if r.counted() && q.Seq >= a.fwd.lastOverdue && !a.remoteLost(q.Seq) && one.Lost[sample.Forward] {
 			a.fwd.tooLate(q.Seq)
 		}
 	case !first && (where == seqwin.Unique || where == seqwin.Reordered):
@@ -129,6 +132,7 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 // conclude decides about an answered packet, whose T3 is final.
 func (a *Account) conclude(one *PendingReply) {
 	p := &one.Packet
+	one.held(a.rev.told)
 	if f := a.outstandingPackets.get(p.Seq); f != nil {
 		p.T1 = f.SentAt() // its kernel timestamp may have arrived after the reply
 	}
