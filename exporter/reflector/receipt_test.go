@@ -219,7 +219,7 @@ func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 }
 
 // TestSessionCountsTheTestPacketsOfItsNewAddress: a sender whose test packets have no Receipt changes its address. Its first statistics query
-// there comes before, or after, so many of them, of which the last but one is lost.
+// there comes before, or after, so many of them, and number 3 is lost.
 func TestSessionCountsTheTestPacketsOfItsNewAddress(t *testing.T) {
 	for before := range uint32(5) {
 		l := newLab(t, nil)

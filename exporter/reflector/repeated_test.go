@@ -296,3 +296,32 @@ func TestForgedDamageIsNotCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestRestartedSenderWithoutReceiptsGetsReplies: our sender of test packets without a Receipt begins another run from the same port, whose first
+// packets belong to the former session as long as the new one is not proven. Copies of the former run's packets get no reply.
+func TestRestartedSenderWithoutReceiptsGetsReplies(t *testing.T) {
+	l, k := keyedLab(t)
+	k.statsQuery(0, false)
+	var recorded [][]byte
+	for seq := range uint32(10) {
+		recorded = append(recorded, k.base(seq))
+		k.send(recorded[seq])
+		l.now += 10 * time.Millisecond
+	}
+	k.statsQuery(10, false)
+	again := *k
+	again.run, again.epoch = 2, 0
+	again.statsQuery(0, false)
+	l.now += 10 * time.Millisecond
+	for seq := range uint32(5) {
+		if r := again.send(again.base(seq)).result; r != Answered {
+			t.Errorf("request %d of the new run: got %v", seq, r)
+		}
+		l.now += 10 * time.Millisecond
+	}
+	for seq, q := range recorded {
+		if r := k.send(q).result; r != Repeated {
+			t.Errorf("a copy of request %d of the former run: got %v", seq, r)
+		}
+	}
+}

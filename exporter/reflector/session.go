@@ -189,13 +189,15 @@ func newer(a, b uint64) bool { return int64(a-b) > 0 }
 
 // repeats reports whether q, if its HMAC is valid, was received in session known before. A sender without a Run is of
 // another implementation, which may reuse its numbers, in any order and with a clock that is behind: only the newest of
-// its requests is compared.
+// its requests is compared. Ours, if its test packets have no Receipt, may have begun another run, whose requests are newer.
 func (q *request) repeats(known *session) bool {
 	switch {
 	case known == nil, !q.authenticated, q.statsQuery(), known.awaits(q.base.Seq):
 		return false
-	case q.tlvs.receipt != 0, known.key.run != 0:
+	case q.tlvs.receipt != 0, known.full != 0:
 		return true
+	case known.key.run != 0:
+		return !newer(q.base.T1, known.lastT1)
 	}
 	return q.base.T1 == known.lastT1 && q.base.Seq == known.lastSeq
 }

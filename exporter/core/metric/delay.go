@@ -10,7 +10,7 @@ import (
 var (
 	Delay = Family(Desc{
 		Name: "oneway_delay_seconds", Kind: Histogram, Slim: true, Labels: perDirection, Buckets: delayBuckets(), Source: "RFC 7679 section 3",
-		Help: "One-way delay of received packets whose reply arrived, in seconds, between kernel timestamps; only those with trusted clocks. The forward delay of a packet whose reply was lost is not known: such packets are received (oneway_packets_received_total) and not counted here. A packet whose delay exceeds the waiting time (loss_timeout) is lost and is not counted here.",
+		Help: "One-way delay of received packets whose reply arrived, in seconds, between kernel timestamps, the first one below the queue of the sending interface; only those with trusted clocks. The forward delay of a packet whose reply was lost is not known: such packets are received (oneway_packets_received_total) and not counted here. A packet whose delay exceeds the waiting time (loss_timeout) is lost and is not counted here.",
 	})
 	DelayMin = Family(Desc{
 		Name: "oneway_delay_min_seconds", Kind: Gauge, Labels: perDirection, Source: "RFC 7679 section 5.3",

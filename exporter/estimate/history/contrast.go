@@ -156,7 +156,7 @@ func joint(a, b *blocks) (variance, df float64) {
 		for d, v := range b.scores {
 			a.scores[d] += v
 		}
-		days := df // those of the condition with the larger variance, where it has few
+		days := df // of the condition with the larger variance, where it has few
 		variance, df = longRun(byDay(a.scores, a.noise+b.noise))
 		df = min(df, days)
 	}

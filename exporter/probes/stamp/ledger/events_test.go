@@ -152,7 +152,7 @@ func TestReplyThatWaitedInItsHostIsUncertain(t *testing.T) {
 			a.left(3, stampfmt.ReplyTX{}, nil)
 		}
 		a.flush(1<<62, func(w *PendingReply) {
-			if w.held(c.told); w.Packet.T3.TXUncertainty != c.want || w.Packet.T3.At != 1000 {
+			if w.widenT3(c.told); w.Packet.T3.TXUncertainty != c.want || w.Packet.T3.At != 1000 {
 				t.Errorf("%s: %+v, want an uncertainty of %d", name, w.Packet.T3, c.want)
 			}
 		})

@@ -77,9 +77,9 @@ func (a *replies) left(reverseSeq uint64, l stampfmt.ReplyTX, done func(*Pending
 	}
 }
 
-// held widens the uncertainty of T3 in a reply that may have waited in the remote host: it tells when its replies left, and had not the time of
+// widenT3 widens the uncertainty of T3 in a reply that may have waited in the remote host: it tells when its replies left, and had not the time of
 // this one when it sent later ones. The reply left after T3, and before it arrived.
-func (w *PendingReply) held(told bool) {
+func (w *PendingReply) widenT3(told bool) {
 	if t3 := &w.Packet.T3; told && w.untold && t3.Origin == sample.InPacket && w.Packet.T4.Present() {
 		t3.TXUncertainty = max(0, w.Packet.T4.At.Sub(t3.At))
 	}

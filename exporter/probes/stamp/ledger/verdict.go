@@ -132,7 +132,7 @@ func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, n
 // conclude decides about an answered packet, whose T3 is final.
 func (a *Account) conclude(one *PendingReply) {
 	p := &one.Packet
-	one.held(a.rev.told)
+	one.widenT3(a.rev.told)
 	if f := a.outstandingPackets.get(p.Seq); f != nil {
 		p.T1 = f.SentAt() // its kernel timestamp may have arrived after the reply
 	}
