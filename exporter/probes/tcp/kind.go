@@ -8,6 +8,7 @@
 package tcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -94,10 +95,11 @@ func (k *Kind) Perform(ctx context.Context, s *mixed.Session, r *loadtest.Run) e
 }
 
 // perform performs the transfers of a run, which keep this many bytes of the session for others.
-func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run, res *Result, others int64) error {
+func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.Run, res *Result, others int64) (err error) {
 	p := &performing{k, s, r, make([]*tcptraffic.Result, len(r.Directions)), others}
 	r.Body = res
 	defer func() {
+		measured, unmeasured := false, error(nil)
 		checkClocks(p.results, s.Clocks())
 		for _, t := range p.results {
 			if t != nil {
@@ -107,9 +109,11 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 					s.RecordDelays(t.Plan.Direction, d.Delay.Begin, d.Delay.all)
 				}
 				res.Directions = append(res.Directions, d)
-				if err := Unmeasured(t, p.tokenLimits(t.Plan.Most)); err != nil {
-					r.Note(d.Direction + ": " + err.Error())
+				if why := Unmeasured(t, p.tokenLimits(t.Plan.Most)); why != nil {
+					r.Note(d.Direction + ": " + why.Error())
+					unmeasured = cmp.Or(unmeasured, fmt.Errorf("tcp: %s: %w", d.Direction, why))
 				}
+				measured = measured || d.Throughput != nil
 			}
 		}
 		judgeTogether(res.Directions)
@@ -123,6 +127,9 @@ func (k *Kind) perform(ctx context.Context, s *tcptraffic.Session, r *loadtest.R
 		}
 		if k.opts.OverlapDuration > 0 {
 			res.overlap(r, p.results, k.opts.Omit)
+		}
+		if err == nil && !measured {
+			err = unmeasured
 		}
 	}()
 	if k.opts.Together || k.opts.OverlapDuration > 0 {
@@ -222,19 +229,23 @@ func Unmeasured(t *tcptraffic.Result, byToken bool) error {
 	if t.Cut == "" || !limited(t) {
 		return nil
 	}
-	took := "at once"
+	took := ""
 	if r, ok := tcpstate.Rate(arrivals(t), 0, 0); ok {
 		if r.Seconds >= leastPartial.Seconds() {
 			return nil
 		}
-		took = "in " + unit.Seconds.Format(r.Seconds)
+		took = " in " + unit.Seconds.Format(r.Seconds)
+	}
+	var sent int64
+	for i := range t.Sender {
+		sent += t.Sender[i].Payload
 	}
 	limit, remedy := "the limit (max_bytes)", "raise max_bytes"
 	if byToken {
 		limit, remedy = "what the token has left of its day for this transfer", loadcontrol.RaiseLimit("per-day")
 	}
-	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf("%s, %s, was sent %s, and a throughput needs %s: %s",
-		unit.Bytes.Format(float64(t.Plan.Most)), limit, took, unit.Duration(leastPartial), remedy)}
+	return &loadtest.Failure{Reason: runreason.NoResult, Err: fmt.Errorf("%s of %s, %s, was sent%s, and a throughput needs %s: %s",
+		unit.Bytes.Format(float64(sent)), unit.Bytes.Format(float64(t.Plan.Most)), limit, took, unit.Duration(leastPartial), remedy)}
 }
 
 // limited reports whether a transfer ended at its limit of bytes.

@@ -77,18 +77,23 @@ func TestRunWithARealLoadServerIsPublished(t *testing.T) {
 	}
 }
 
-// A run whose limit of bytes is sent too soon says why it has no throughput.
+// A run whose limit of bytes is less than one write sends it, and says why it has no throughput: it is no complete run.
 func TestRunThatIsTooShortForAThroughputSaysSo(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		own := DefaultOptions()
 		own.MaxBytes, own.Together, own.Stamps = 100_000, together, false
 		out, err := run(t, own, metric.Discard{})
-		if err != nil {
-			t.Errorf("together %v: %v", together, err)
+		if err == nil || out.Result != loadtest.Incomplete || out.Reason != runreason.NoResult {
+			t.Errorf("together %v: %v, %+v", together, err, out)
+		}
+		for _, d := range out.Body.(*Result).Directions {
+			if *d.Payload < 50_000 {
+				t.Errorf("together %v: %s: %d bytes of payload", together, d.Direction, *d.Payload)
+			}
 		}
 		for _, d := range []string{"forward", "reverse"} {
 			if !slices.ContainsFunc(loadtesttest.Directed(out.Notes), func(note string) bool {
-				return strings.HasPrefix(note, d+": 100 kB, ") && strings.HasSuffix(note, "and a throughput needs 500 ms: raise max_bytes")
+				return strings.HasPrefix(note, d+": 9") && strings.Contains(note, " kB of 100 kB, the limit (max_bytes), was sent") && strings.HasSuffix(note, "and a throughput needs 500 ms: raise max_bytes")
 			}) {
 				t.Errorf("together %v: %s: notes %q", together, d, out.Notes)
 			}
@@ -103,11 +108,11 @@ func TestRunThatTheTokensDayMakesTooShortNamesTheToken(t *testing.T) {
 		own.Together, own.Stamps = together, false
 		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day=150kB")
 		out, err := loadtesttest.Run(t, NewType(), shared, own, metric.Discard{}, nil)
-		if err != nil {
+		if err == nil || out.Reason != runreason.NoResult {
 			t.Fatalf("together %v: %v", together, err)
 		}
 		if !slices.ContainsFunc(loadtesttest.Directed(out.Notes), func(note string) bool {
-			return strings.HasPrefix(note, "forward: 75 kB, what the token has left of its day for this transfer, was sent ") && strings.HasSuffix(note, "raise per-day= of this token in its tokens_file")
+			return strings.HasPrefix(note, "forward: 7") && strings.Contains(note, " kB of 75 kB, what the token has left of its day for this transfer, was sent") && strings.HasSuffix(note, "raise per-day= of this token in its tokens_file")
 		}) {
 			t.Errorf("together %v: notes %q", together, out.Notes)
 		}
@@ -245,7 +250,7 @@ func TestMissingCongestionControlEndsARunAtOnce(t *testing.T) {
 // A clipped buffer, and an end at the limit of bytes, are notes of a completed run.
 func TestNotesTellWhatMakesValuesDoubtful(t *testing.T) {
 	own := DefaultOptions()
-	own.Duration, own.SendBuffer, own.ReceiveBuffer, own.MaxBytes = 10*time.Second, 1<<30, 1<<30, 5_000_000
+	own.Duration, own.SendBuffer, own.ReceiveBuffer, own.MaxBytes, own.PacingRate = 10*time.Second, 1<<30, 1<<30, 5_000_000, 5_000_000
 	out, err := run(t, own, metric.Discard{})
 	if err != nil {
 		t.Fatal(err)

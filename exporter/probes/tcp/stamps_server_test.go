@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/core/metric"
 	"oneway.example/exporter/core/metric/metrictest"
+	"oneway.example/exporter/core/runreason"
 	"oneway.example/exporter/load/loadtesttest"
 )
 
@@ -67,7 +68,7 @@ func TestRunWithStampsKeepsToASmallToken(t *testing.T) {
 		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, limit)
 		shared.Directions = []string{"forward"}
 		out, err := loadtesttest.Run(t, NewType(), shared, own, metric.Discard{}, nil)
-		if err != nil {
+		if err == nil || out.Reason != runreason.NoResult { // loopback is too fast for a throughput
 			t.Fatalf("%s: %v", limit, err)
 		}
 		if notes := strings.Join(out.Notes, "\n"); want != "" && !strings.Contains(notes, want) || out.ForwardBytes+out.ReverseBytes > 310_000 {

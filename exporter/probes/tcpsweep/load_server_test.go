@@ -130,7 +130,7 @@ func TestSweepThatIsTooShortForAValueHasMeasuredNothing(t *testing.T) {
 	own.MaxBytes, own.Omit, own.Repetitions = 100_000, 500*time.Millisecond, 2
 	out, res, err := run(t, own, metric.Discard{})
 	notes := loadtesttest.Directed(out.Notes)
-	const want = "reno: 100 kB, the limit (max_bytes), was sent "
+	const want = " kB of 100 kB, the limit (max_bytes), was sent"
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a throughput needs 500 ms: raise max_bytes") {
 		t.Errorf("the error is %v", err)
 	}
@@ -138,7 +138,7 @@ func TestSweepThatIsTooShortForAValueHasMeasuredNothing(t *testing.T) {
 		t.Errorf("%s, %s, %d cells, notes %q", out.Result, out.Reason, len(res.Cells), out.Notes)
 	}
 	for _, note := range notes {
-		if !strings.Contains(note, "reno: 2 measurements do not count: 100 kB, the limit (max_bytes), was sent ") {
+		if !strings.Contains(note, "reno: 2 measurements do not count: 9") || !strings.Contains(note, want) {
 			t.Errorf("note %q", note)
 		}
 	}

@@ -139,8 +139,12 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 		} else if !more {
 			return h.flush(f)
 		}
-		n := h.take(int64(len(message)))
-		if n == 0 {
+		size := int64(len(message))
+		if p.interval == 0 {
+			size = h.fit(size, mss, header)
+		}
+		n := h.take(size)
+		if n == 0 && size > 0 {
 			return h.flush(f)
 		}
 		resent := true
@@ -150,8 +154,7 @@ func (h *half) send(ctx context.Context, f *flow, message []byte) Ended {
 				resent = h.resent(ctx, f, &i)
 			}
 		}
-		segments := (n + mss - 1) / mss
-		if !resent || !h.permitted(ctx, n, n+2*segments*header) { // each segment may have an acknowledgment
+		if !resent || n == 0 || !h.permitted(ctx, n, ipBytes(n, mss, header)) {
 			if ended := h.flush(f); ended != EndedBytes {
 				return ended
 			}
@@ -217,6 +220,22 @@ func (h *half) take(n int64) int64 {
 		return n
 	}
 	return min(n, max(0, h.left.Add(-n)+n))
+}
+
+// ipBytes is the most that payload needs in segments of some headers, each with an acknowledgment.
+func ipBytes(payload, mss, header int64) int64 {
+	return payload + (payload+mss-1)/mss*2*header
+}
+
+// fit is the part of a write of n bytes that a flow's share of the rest of Plan.Most permits; 0: none. All flows have the same share. A
+// limit smaller than one write would send nothing otherwise.
+func (h *half) fit(n, mss, header int64) int64 {
+	left := max(0, h.most.Load()/int64(len(h.plan.Flows)))
+	if ipBytes(n, mss, header) <= left {
+		return n
+	}
+	segment := mss + 2*header
+	return min(n, max(0, left-(left+segment-1)/segment*2*header))
 }
 
 // permitted takes payload and its IP bytes from the limits, or returns false.
