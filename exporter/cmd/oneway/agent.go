@@ -29,6 +29,7 @@ import (
 	"oneway.example/exporter/core/memlimit"
 	"oneway.example/exporter/core/unit"
 	"oneway.example/exporter/families"
+	"oneway.example/exporter/net/relisten"
 	"oneway.example/exporter/output"
 	"oneway.example/exporter/output/point"
 	"oneway.example/exporter/output/point/series"
@@ -139,6 +140,9 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	for _, l := range listeners {
+		if later, ok := l.(*relisten.Listener); ok && !later.Listens() {
+			continue
+		}
 		web = append(web, httpd.Scheme(*f.web.WebConfigFile)+" "+l.Addr().String())
 	}
 	handler := httpd.Handler(httpd.Options{

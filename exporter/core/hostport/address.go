@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Errors of CheckHost.
@@ -81,19 +82,26 @@ func CheckZone(a netip.Addr) error {
 	if name, inURL := strings.CutPrefix(zone, "25"); err != nil && inURL && name != "" {
 		return fmt.Errorf("this host has no interface %s; %%25 is the spelling in a URL: write %s", zone, a.WithZone(name))
 	}
-	if err != nil {
-		return fmt.Errorf("this host has no interface %s", zone)
-	}
-	return nil
+	return err
 }
 
-// InterfaceOf returns the interface of this host with a zone, its name or number (RFC 4007 section 11.2).
+// noInterface is the error of a zone that this host does not have: ENODEV.
+type noInterface string
+
+func (zone noInterface) Error() string { return "this host has no interface " + string(zone) }
+
+func (noInterface) Unwrap() error { return syscall.ENODEV }
+
+// InterfaceOf returns the interface of this host with a zone, its name or number (RFC 4007 section 11.2). Its error is ENODEV.
 func InterfaceOf(zone string) (*net.Interface, error) {
 	found, err := net.InterfaceByName(zone)
 	if n, notNumber := strconv.ParseUint(zone, 10, 31); err != nil && notNumber == nil {
-		return net.InterfaceByIndex(int(n))
+		found, err = net.InterfaceByIndex(int(n))
 	}
-	return found, err
+	if err != nil {
+		return nil, noInterface(zone)
+	}
+	return found, nil
 }
 
 // Numbered is an address with the number of its interface instead of the name. Package net remembers the number of a name for up to a

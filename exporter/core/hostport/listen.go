@@ -11,6 +11,11 @@ import (
 // privileged are the ports below this one: they need a capability.
 const privileged = 1024
 
+// Absent reports whether an error of listening says that this host does not have the address, or its interface, and may get it later.
+func Absent(err error) bool {
+	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.ENODEV)
+}
+
 // ListenError adds to an error of listening what a person can do about it, if that is known. address is "address:port", and program
 // what listens there, such as "reflector".
 func ListenError(err error, address, program string) error {

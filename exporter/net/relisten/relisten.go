@@ -32,10 +32,9 @@ type Listener struct {
 	bound  *net.Interface
 	closed bool
 
-	// address is what a pending Listener waits for, until closing; opened is called when it listens.
+	// address is what a pending Listener waits for, until closing.
 	address string
 	closing chan struct{}
-	opened  func()
 }
 
 // Listen listens on an address of a TCP network.
@@ -45,7 +44,7 @@ func Listen(ctx context.Context, config net.ListenConfig, network, address strin
 	zone := at.Addr().Zone()
 	if err == nil && zone != "" {
 		if l.bound, err = hostport.InterfaceOf(zone); err != nil {
-			return nil, fmt.Errorf("listen %s %s: this host has no interface %s", network, address, zone)
+			return nil, fmt.Errorf("listen %s %s: %w", network, address, err)
 		}
 		address = netip.AddrPortFrom(hostport.Numbered(at.Addr()), at.Port()).String()
 	}
@@ -61,45 +60,52 @@ func Listen(ctx context.Context, config net.ListenConfig, network, address strin
 }
 
 // Pending is a Listener on an address that this host does not have yet: a virtual address of a pair of hosts, an interface that is
-// not up. Accept tries to listen every few seconds, and calls opened when it does.
-func Pending(config net.ListenConfig, network, address string, opened func()) *Listener {
-	return &Listener{config: config, network: network, address: address, closing: make(chan struct{}), opened: opened}
+// not up. Await and Accept try to listen every few seconds.
+func Pending(config net.ListenConfig, network, address string) *Listener {
+	return &Listener{config: config, network: network, address: address, closing: make(chan struct{})}
 }
 
-// await waits until a pending Listener may listen, and tries it; false: it was closed.
-func (l *Listener) await() bool {
-	select {
-	case <-l.closing:
-		return false
-	case <-time.After(listen.RetryInterval): // the appearance of an address has no event here
-	}
-	made, err := Listen(context.Background(), l.config, l.network, l.address)
-	if err != nil {
-		return true
-	}
+// Listens reports whether the Listener is not pending any more.
+func (l *Listener) Listens() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		_ = made.Close() // as the Listener
-		return false
+	return l.current != nil
+}
+
+// Await waits until the Listener listens; false: ctx has ended, or it was closed while it was pending.
+func (l *Listener) Await(ctx context.Context) bool {
+	for !l.Listens() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-l.closing:
+			return false
+		case <-time.After(listen.RetryInterval): // the appearance of an address has no event here
+		}
+		made, err := Listen(ctx, l.config, l.network, l.address)
+		if err != nil {
+			continue
+		}
+		l.mu.Lock()
+		if l.closed || l.current != nil {
+			_ = made.Close() // another call was first, or Close
+		} else {
+			l.current, l.bound = made.current, made.bound
+		}
+		l.mu.Unlock()
 	}
-	l.current, l.bound = made.current, made.bound
-	l.opened()
 	return true
 }
 
 // Accept returns the next connection, possibly of a new socket.
 func (l *Listener) Accept() (net.Conn, error) {
+	if !l.Await(context.Background()) {
+		return nil, net.ErrClosed
+	}
 	for {
 		l.mu.Lock()
 		now, bound := l.current, l.bound != nil
 		l.mu.Unlock()
-		if now == nil {
-			if !l.await() {
-				return nil, net.ErrClosed
-			}
-			continue
-		}
 		if bound {
 			_ = now.SetDeadline(time.Now().Add(renewEvery)) // fails only after Close, as Accept does
 		}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
@@ -53,7 +52,7 @@ func Listen(flags *Flags, log *slog.Logger) ([]net.Listener, error) {
 	for _, address := range *flags.WebListenAddresses {
 		l, err := relisten.Listen(context.Background(), net.ListenConfig{}, "tcp", address)
 		switch {
-		case errors.Is(err, syscall.EADDRNOTAVAIL):
+		case hostport.Absent(err):
 			missing, absent = append(missing, address), cmp.Or(absent, hostport.ListenError(err, address, "agent"))
 		case err != nil:
 			failed = cmp.Or(failed, hostport.ListenError(err, address, "agent"))
@@ -72,9 +71,7 @@ func Listen(flags *Flags, log *slog.Logger) ([]net.Listener, error) {
 	}
 	for _, address := range missing {
 		log.Warn("Cannot listen on an address of --web.listen-address, which this host does not have; it is tried again", "address", address)
-		all = append(all, relisten.Pending(net.ListenConfig{}, "tcp", address, func() {
-			log.Info("Listens on the address now", "address", address)
-		}))
+		all = append(all, relisten.Pending(net.ListenConfig{}, "tcp", address))
 	}
 	return all, nil
 }
@@ -141,9 +138,14 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 	for i, l := range listeners {
 		// One server per listener, since exporter-toolkit modifies the server.
 		s := newServer(h, log, &r)
-		l = limiterListener{l, d, &r}
 		running.Go(func() {
 			defer cancel() // the failure of one address ends all
+			// serveOn logs that it listens.
+			if p, ok := l.(*relisten.Listener); ok && !p.Await(ctx) {
+				_ = p.Close() // it has no socket
+				return
+			}
+			l := limiterListener{l, d, &r}
 			if err := serveOn(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
 				errs[i] = fmt.Errorf("httpd: %s: %w", l.Addr(), err)
 				_ = l.Close() // the first error is returned

@@ -171,29 +171,36 @@ func TestAddressInUseIsAnErrorWithAdvice(t *testing.T) {
 
 // The agent serves on the addresses that this host has, and on the others when it gets them.
 func TestAddressThatThisHostDoesNotHaveEndsNothing(t *testing.T) {
-	var said strings.Builder
-	flags := &web.FlagConfig{WebListenAddresses: &[]string{"203.0.113.1:9862", "127.0.0.1:0"}, WebSystemdSocket: new(bool), WebConfigFile: new(string)}
+	var said, served strings.Builder
+	flags := &web.FlagConfig{WebListenAddresses: &[]string{"203.0.113.1:9862", "[fe80::1%nosuch]:9862", "127.0.0.1:0"}, WebSystemdSocket: new(bool), WebConfigFile: new(string)}
 	listeners, err := Listen(flags, slog.New(slog.NewTextHandler(&said, nil)))
-	if err != nil || len(listeners) != 2 {
+	if err != nil || len(listeners) != 3 {
 		t.Fatalf("%d listeners, %v", len(listeners), err)
 	}
 	if at := listeners[1].Addr().String(); at != "203.0.113.1:9862" || !strings.Contains(said.String(), "203.0.113.1:9862") || !strings.Contains(said.String(), "tried again") {
 		t.Errorf("waits for %s; the log: %s", at, said.String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, listeners, http.NotFoundHandler(), flags, slog.New(slog.DiscardHandler)) }()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, listeners, http.NotFoundHandler(), flags, slog.New(slog.NewTextHandler(&served, nil)))
+	}()
 	r, err := http.Get("http://" + listeners[0].Addr().String() + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = r.Body.Close()
 	cancel()
-	if err := <-served; err != nil {
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := Listen(&web.FlagConfig{WebListenAddresses: &[]string{"203.0.113.1:9862"}}, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("no address is open")
+	if log := served.String(); strings.Count(log, "Listening on") != 1 || strings.Contains(log, ":9862") {
+		t.Errorf("it listens on one address; the log:\n%s", log)
+	}
+	for _, address := range (*flags.WebListenAddresses)[:2] {
+		if _, err := Listen(&web.FlagConfig{WebListenAddresses: &[]string{address}}, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%s is open", address)
+		}
 	}
 }
 
