@@ -174,7 +174,13 @@ func read(name string, limit int) ([]byte, error) {
 	if err == nil && len(content) > limit {
 		err = fmt.Errorf("read %s: it is larger than the limit of %d MiB", name, maxFileBytes>>20)
 	}
-	return textfile.WithoutMarks(content), err // the parser of YAML accepts UTF-16
+	if err != nil {
+		return nil, err
+	}
+	if content, err = textfile.Decode(content); err != nil { // the parser of YAML would take UTF-16, with wrong columns
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return content, err
 }
 
 // regular refuses what is there and is no file: reading from a pipe may not end.

@@ -158,6 +158,21 @@ func TestIncludedFilesAreLimitedTogether(t *testing.T) {
 	}
 }
 
+// TestConfigurationInUTF16IsRefused: its columns would be wrong, and the first letter of each key lost.
+func TestConfigurationInUTF16IsRefused(t *testing.T) {
+	for _, content := range []string{"\xFF\xFEp\x00", "\xFE\xFF\x00p"} {
+		dir := written(t, map[string]string{"main.yml": content, "with.yml": "include: main.yml\npaths: []\n"})
+		_, err := Load(filepath.Join(dir, "main.yml"))
+		_, section := LoadSection(filepath.Join(dir, "main.yml"))
+		_, included := Load(filepath.Join(dir, "with.yml"))
+		for _, err := range []error{err, section, included} {
+			if want := "main.yml: line 1: the text is UTF-16; save it as UTF-8"; err == nil || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+	}
+}
+
 func rewrite(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {

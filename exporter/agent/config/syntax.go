@@ -46,12 +46,8 @@ func syntaxProblem(name, content string, err error) *Problem {
 	return p
 }
 
-// unreadable is the problem of the first character that no file in UTF-8 has: the parser does not say where it is. Nil: there is none,
-// or the file is UTF-16.
+// unreadable is the problem of the first character that no file in UTF-8 has: the parser does not say where it is. Nil: there is none.
 func unreadable(content string) *Problem {
-	if strings.HasPrefix(content, "\xFF\xFE") || strings.HasPrefix(content, "\xFE\xFF") {
-		return nil
-	}
 	for i, r := range content {
 		text := ""
 		switch _, width := utf8.DecodeRuneInString(content[i:]); {

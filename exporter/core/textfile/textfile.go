@@ -2,6 +2,7 @@
 package textfile
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ var (
 	utf16Low = []byte{0xFF, 0xFE}
 )
 
-// errUTF16 reports a file in UTF-16, which is in this program the encoding of no file but a configuration.
+// errUTF16 reports a file in UTF-16, which is the encoding of no file of this program.
 var errUTF16 = errors.New("line 1: the text is UTF-16; save it as UTF-8")
 
 // errNoName reports an empty name, as an unset variable of a shell gives.
@@ -97,20 +98,24 @@ func Limited(r io.Reader, limit int64) ([]byte, error) {
 	return content, err
 }
 
-// Decode is a text without byte order marks; UTF-16 is an error.
+// Decoded is Decode for what is not read at once; only a mark at its beginning is left out.
+func Decoded(r io.Reader) (io.Reader, error) {
+	in := bufio.NewReader(r)
+	begin, _ := in.Peek(len(mark)) // an error of reading is the caller's
+	text, err := Decode(begin)
+	_, _ = in.Discard(len(begin) - len(text)) // it was peeked
+	return in, err
+}
+
+// Decode is a text without the byte order marks at the beginning of its lines: editors of other systems begin a file with one, and joined
+// files keep all their marks. UTF-16 is an error.
 func Decode(content []byte) ([]byte, error) {
 	if bytes.HasPrefix(content, utf16Big) || bytes.HasPrefix(content, utf16Low) {
 		return nil, errUTF16
 	}
-	return WithoutMarks(content), nil
-}
-
-// WithoutMarks is a text in UTF-8 without the byte order marks at the beginning of its lines: editors of other systems begin a
-// file with one, and joined files keep all their marks.
-func WithoutMarks(content []byte) []byte {
 	if !bytes.Contains(content, mark) {
-		return content
+		return content, nil
 	}
 	content = bytes.TrimPrefix(content, mark)
-	return bytes.ReplaceAll(content, append([]byte{'\n'}, mark...), []byte{'\n'})
+	return bytes.ReplaceAll(content, append([]byte{'\n'}, mark...), []byte{'\n'}), nil
 }

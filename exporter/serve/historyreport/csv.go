@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/textfile"
 	"oneway.example/exporter/estimate/history"
 )
 
@@ -44,7 +45,11 @@ func (f CSV) Read(_ context.Context, q Query) ([]Series, error) {
 }
 
 func (f CSV) parse(in io.Reader, q Query) ([]Series, error) {
-	r := csv.NewReader(in)
+	text, err := textfile.Decoded(in)
+	if err != nil {
+		return nil, fmt.Errorf("historyreport: --csv: %w", err)
+	}
+	r := csv.NewReader(text)
 	header, err := r.Read()
 	if err != nil {
 		return nil, fmt.Errorf("historyreport: --csv: the header: %w", err)

@@ -166,8 +166,12 @@ func TestCSV(t *testing.T) {
 	if err != nil || len(report) != 1 || len(report[0].Samples) != 2 || report[0].Name() != "berlin" {
 		t.Errorf("%+v, %v", report, err)
 	}
+	if marked, err := read(CSV{}, "\uFEFFtime,value\n2026-01-06,1\n"); err != nil || len(marked) != 1 {
+		t.Errorf("with a byte order mark: %v, %v", marked, err)
+	}
 	for text, want := range map[string]string{
 		"":                              "the header",
+		"\xFF\xFEt\x00":                 "the text is UTF-16; save it as UTF-8",
 		"at,value\n":                    `no column "time"; it has at, value`,
 		"time,value\nyesterday,1\n":     `line 2: the time is "yesterday"`,
 		"time,value\n2026-01-06,fast\n": `line 2: the value is "fast"`,
