@@ -2,11 +2,13 @@ package rules
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"oneway.example/exporter/core/errtext"
 	"oneway.example/exporter/core/metric"
+	"oneway.example/exporter/core/pathstate"
 )
 
 // The alerts of group oneway-path.
@@ -39,10 +41,11 @@ and on (job, instance, path, probe)
 			Summary: "The peer of {{ $labels.path }} does not reply",
 			Description: "The peer of {{ $labels.path }}/{{ $labels.probe }} replied during {{ $value | humanizePercentage }} of the last 15 minutes" +
 				lookup("time() - "+metric.ProbeLastSuccess.Name+sameProbe, "; its last reply was {{ .Value | humanizeDuration }} ago") +
-				lookup(stillGrows("", metric.ResolveFailures), "; its name did not resolve {{ .Value | humanize }} times") +
+				lookup(stillGrows(metric.ResolveFailures)+" > 0", "; its name did not resolve {{ .Value | humanize }} times") +
 				lookup(metric.ResolveFailures.Name+sameProbe+" unless on (path, probe) "+metric.PathInfo.Name+sameProbe, "; this host has no address to send to or from, and the agent's page says why") +
-				lookup(stillGrows("sum by (reason) ", metric.ProbeSkipped), "; this host did not send {{ .Value | humanize }} test packets for reason {{ .Labels.reason }}") +
-				lookup(stillGrows("sum by (reason) ", metric.PacketsDiscarded), "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
+				lookup(metric.PathStateReason.Name+sameProbe+" > "+strconv.Itoa(int(pathstate.NoReply)), "; "+downReasons()) +
+				lookup(ofMany(metric.ProbeSkipped), "; this host did not send {{ .Value | humanize }} test packets for reason {{ .Labels.reason }}") +
+				lookup(ofMany(metric.PacketsDiscarded), "; {{ .Value | humanize }} replies were discarded for reason {{ .Labels.reason }}") +
 				lookup(metric.PathInfo.Name+sameProbe, "; it is {{ .Labels.peer }}") + lookup(silentReflector(), "; if it is {{ .Labels.instance }}: {{ .Labels.why }}") + ".",
 		},
 	}
@@ -246,9 +249,33 @@ func pathAlerts() Group {
 	}
 }
 
+// downReasons is the text of the value of PathStateReason, of a path that is down for a known reason.
+func downReasons() string {
+	var text strings.Builder
+	for _, e := range pathstate.Entries() {
+		if e.Reason > pathstate.NoReply {
+			fmt.Fprintf(&text, "{{ if eq .Value %d.0 }}%s{{ end }}", e.Reason, e.Sentence)
+		}
+	}
+	return text.String()
+}
+
+// manyPackets is the share of the packets that were due in 3 minutes from which what happened to them is named as a possible cause.
+const manyPackets = "0.1"
+
+// ofMany is stillGrows of a counter by reason, where it counts many of the packets that were due.
+func ofMany(counter *metric.Desc) string {
+	due := func(counter *metric.Desc, selector string) string {
+		return "(sum(increase(" + counter.Name + selector + "[3m])) or vector(0))"
+	}
+	forward := strings.TrimSuffix(sameProbe, "}") + ",direction='forward'}"
+	return "sum by (reason) (" + stillGrows(counter) + " and increase(" + counter.Name + sameProbe + "[3m]) >= on () group_left () (" +
+		manyPackets + " * (" + due(metric.PacketsSent, forward) + " + " + due(metric.ProbeSkipped, sameProbe) + "))) > 0"
+}
+
 // stillGrows is the whole increase of a counter of the probe in 15 minutes, where it goes on: what has ended is not why a peer does not
 // reply now.
-func stillGrows(sum string, counter *metric.Desc) string {
+func stillGrows(counter *metric.Desc) string {
 	series := counter.Name + sameProbe
-	return sum + "(round(increase(" + series + "[15m]) and increase(" + series + "[3m]) > 0)) > 0"
+	return "round(increase(" + series + "[15m]) and increase(" + series + "[3m]) > 0)"
 }
