@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,14 +38,7 @@ const (
 // failure opens none.
 func Listen(flags *Flags, log *slog.Logger) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
-		listeners, err := activation.Listeners()
-		if err == nil && len(listeners) == 0 {
-			err = errors.New("systemd passed no socket; check that the .socket unit is active")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("httpd: %w", err)
-		}
-		return listeners, nil
+		return activated(activation.Listeners())
 	}
 	var all []net.Listener
 	var missing []string
@@ -74,6 +68,21 @@ func Listen(flags *Flags, log *slog.Logger) ([]net.Listener, error) {
 		all = append(all, relisten.Pending(net.ListenConfig{}, "tcp", address))
 	}
 	return all, nil
+}
+
+// activated are the listeners of systemd; nil among them is a socket of another kind.
+func activated(listeners []net.Listener, err error) ([]net.Listener, error) {
+	switch {
+	case err != nil:
+	case len(listeners) == 0:
+		err = errors.New("systemd passed no socket; check that the .socket unit is active")
+	case slices.Contains(listeners, nil):
+		err = errors.New("systemd passed a socket that is no stream listener; the .socket unit may have ListenStream= only")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("httpd: %w", err)
+	}
+	return listeners, nil
 }
 
 // CheckConfig checks a --web.config.file and the files that it names; an empty name is valid.

@@ -204,6 +204,18 @@ func TestAddressThatThisHostDoesNotHaveEndsNothing(t *testing.T) {
 	}
 }
 
+// TestSocketOfSystemdThatIsNoStreamIsNamed: a unit with ListenDatagram= gives nil for it.
+func TestSocketOfSystemdThatIsNoStreamIsNamed(t *testing.T) {
+	for want, listeners := range map[string][]net.Listener{
+		"no socket": nil, "ListenStream=": {new(net.TCPListener), nil}, "": {new(net.TCPListener)},
+	} {
+		got, err := activated(listeners, nil)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && len(got) != 1 {
+			t.Errorf("%d listeners: %v, want %q", len(listeners), err, want)
+		}
+	}
+}
+
 // TestSlowHeadersAreCutOff checks the server's limits instead of waiting for them.
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler), &space{})
