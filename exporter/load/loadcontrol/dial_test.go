@@ -107,6 +107,7 @@ func TestDialErrorsNameTheCause(t *testing.T) {
 		o    ClientOptions
 		want string
 	}{
+		{"an API server", ClientOptions{Address: with(id, text(403, `{"kind":"Status","reason":"Forbidden","code":403}`))}, "HTTP: the response is 403 Forbidden, neither an upgrade nor a refusal: it is from a proxy or another web server; dial the load server itself"},
 		{"a web server", ClientOptions{Address: with(id, text(200, "<html>"))}, "HTTP: the response is 200 OK, neither an upgrade nor a refusal: it is from a proxy or another web server; dial the load server itself"},
 		{"a proxy that fails", ClientOptions{Address: with(id, text(503, "upstream"))}, "HTTP: the response is 503 Service Unavailable, neither"},
 		{"a refusal for no known reason", ClientOptions{Address: with(id, text(418, `{"reason":"tea"}`))}, "the response is 418 I'm a teapot, neither"},

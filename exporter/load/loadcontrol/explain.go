@@ -157,6 +157,9 @@ func parseRefusal(reply *http.Response, body []byte) *Refusal {
 		return nil
 	}
 	if !slices.Contains(Reasons(), r.Reason) {
+		if !isWord(string(r.Reason)) {
+			return nil
+		}
 		i := slices.IndexFunc(Reasons(), func(known Reason) bool { return known.Status() == reply.StatusCode })
 		if i < 0 {
 			return nil
@@ -173,6 +176,12 @@ func parseRefusal(reply *http.Response, body []byte) *Refusal {
 	}
 	r.RetryAfter = max(r.RetryAfter, 0)
 	return &r
+}
+
+// isWord reports whether a text is spelled as a Reason: other web servers have a JSON document with a reason, too, such as the API server of
+// Kubernetes ("Forbidden").
+func isWord(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') })
 }
 
 // Printable returns a text of the peer for use in an error: one line, bounded.
