@@ -182,8 +182,13 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 		to = hostport.Numbered(at).String()
 	}
 	nc, err := d.DialContext(ctx, network, net.JoinHostPort(to, strconv.Itoa(int(port))))
-	if op, ok := errors.AsType[*net.OpError](err); ok && at.Zone() != "" {
-		op.Addr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, port)) // with the name
+	if op, ok := errors.AsType[*net.OpError](err); ok { // with the names of interfaces
+		if at.Zone() != "" {
+			op.Addr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, port))
+		}
+		if o.Local.Zone() != "" {
+			op.Source = net.TCPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
+		}
 	}
 	if none, ok := errors.AsType[*net.AddrError](err); ok && none.Err == "no suitable address found" { // package net exports no value for it
 		err = fmt.Errorf("it has no address of family %s", hostport.WantedFamily(o.Family, o.Local))

@@ -2,6 +2,8 @@ package loadcontrol
 
 import (
 	"errors"
+	"net/netip"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -26,6 +28,12 @@ func TestDialFollowsTheInterfaceOfALinkLocalAddress(t *testing.T) {
 		})
 	}
 	dial("at first")
+	namespace.Do(t, p.Local, func() {
+		_, err := Dial(t.Context(), ClientOptions{Address: "[fe80::b%near]:8620", Local: netip.MustParseAddr("fe80::c%near")})
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) || !strings.Contains(err.Error(), "[fe80::c%near]") || !strings.Contains(err.Error(), "[fe80::b%near]:8620") {
+			t.Errorf("from an address that this host does not have: %v", err)
+		}
+	})
 	namespace.Do(t, p.Local, func() {
 		near, err := netlink.LinkByName("near")
 		namespace.Check(t, err)
