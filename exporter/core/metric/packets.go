@@ -27,7 +27,7 @@ var (
 	})
 	PacketsUndecided = Family(Desc{
 		Name: "oneway_packets_undecided_total", Kind: Counter, Slim: true, Labels: perDirection, Source: "design, invariant 3",
-		Help:   "Test packets whose outcome in the direction stays unknown: they are neither received nor lost. The reflector restarted, or began, before it told which of them it had received, or the probe ended (a reload, another address of the peer) within the waiting time or before a reply told the direction of the loss. Lost round trips among them are in oneway_round_trips_lost_direction_unknown_total. Those forward may have been lost in reverse: they leave the loss of neither direction known in their window.",
+		Help:   "Test packets whose outcome in the direction stays unknown: they are neither received nor lost. The reflector restarted, or began, before it told which of them it had received, or the path took another source port, whose numbers begin anew, or the probe ended (a reload, another address of the peer) within the waiting time or before a reply told the direction of the loss. Lost round trips among them are in oneway_round_trips_lost_direction_unknown_total. Those forward may have been lost in reverse: they leave the loss of neither direction known in their window.",
 		Absent: "Until the first one.",
 	})
 	PacketsOutstanding = Family(Desc{
@@ -124,11 +124,11 @@ var (
 	LossRatio = Family(Desc{
 		Name: "oneway_loss_ratio", Kind: Gauge, Labels: perDirection, Source: "RFC 7680 section 4.1",
 		Help:   "Lost over decided packets of the last window, 0..1.",
-		Absent: "In a window without a decided packet, or in which packets have no outcome: no reply came after them, or the reflector restarted.",
+		Absent: "In a window without a decided packet, or in which packets have no outcome: no reply came after them, the reflector restarted, or the path took another source port.",
 	})
 	RemoteRestarts = Family(Desc{
 		Name: "oneway_remote_restarts_total", Kind: Counter, Labels: perProbe, Source: "design; RFC 8762 section 4.2",
-		Help: "Detected restarts of the reflector's session (process restart, or expiry of the session) and of its reply numbers: a test packet sent after a reply was received gets a lower number than that reply, or three replies in a row have numbers above the number of test packets. Test packets without an outcome are then undecided (oneway_packets_undecided_total).",
+		Help: "Detected restarts of the reflector's session (process restart, or expiry of the session) and of its reply numbers: a test packet sent after a reply was received gets a lower number than that reply, or three replies in a row have numbers above the number of test packets. Test packets without an outcome are then undecided (oneway_packets_undecided_total), as after a change of the source port.",
 	})
 )
 
