@@ -35,6 +35,7 @@ type Listener struct {
 	// address is what a pending Listener waits for, until closing.
 	address string
 	closing chan struct{}
+	failed  func(error)
 }
 
 // Listen listens on an address of a TCP network.
@@ -60,9 +61,10 @@ func Listen(ctx context.Context, config net.ListenConfig, network, address strin
 }
 
 // Pending is a Listener on an address that this host does not have yet: a virtual address of a pair of hosts, an interface that is
-// not up. Await and Accept try to listen every few seconds.
-func Pending(config net.ListenConfig, network, address string) *Listener {
-	return &Listener{config: config, network: network, address: address, closing: make(chan struct{})}
+// not up. Await and Accept try to listen every few seconds. They call failed when the reason why it cannot listen changes from the
+// absence of the address to another one.
+func Pending(config net.ListenConfig, network, address string, failed func(error)) *Listener {
+	return &Listener{config: config, network: network, address: address, closing: make(chan struct{}), failed: failed}
 }
 
 // Listens reports whether the Listener is not pending any more.
@@ -74,6 +76,7 @@ func (l *Listener) Listens() bool {
 
 // Await waits until the Listener listens; false: ctx has ended, or it was closed while it was pending.
 func (l *Listener) Await(ctx context.Context) bool {
+	absent := true
 	for !l.Listens() {
 		select {
 		case <-ctx.Done():
@@ -84,6 +87,10 @@ func (l *Listener) Await(ctx context.Context) bool {
 		}
 		made, err := Listen(ctx, l.config, l.network, l.address)
 		if err != nil {
+			before := absent
+			if absent = hostport.Absent(err); before && !absent {
+				l.failed(err)
+			}
 			continue
 		}
 		l.mu.Lock()

@@ -125,7 +125,8 @@ func TestPendingListenerListensWhenTheHostGetsItsAddress(t *testing.T) {
 	var l *Listener
 	p := namespace.NewPair(t)
 	accepted := make(chan error, 1)
-	l = Pending(net.ListenConfig{}, "tcp", "192.0.2.77:9862")
+	refused := make(chan error, 1)
+	l = Pending(net.ListenConfig{}, "tcp", "192.0.2.77:9862", func(err error) { refused <- err })
 	go func() {
 		namespace.Do(t, p.Local, func() {
 			c, err := l.Accept()
@@ -139,6 +140,21 @@ func TestPendingListenerListensWhenTheHostGetsItsAddress(t *testing.T) {
 		t.Errorf("waits for %s", at)
 	}
 	namespace.Up(t, p.Local, "near", "192.0.2.77/32")
+	var other net.Listener
+	namespace.Do(t, p.Local, func() {
+		var err error
+		other, err = net.Listen("tcp", "192.0.2.77:9862")
+		namespace.Check(t, err)
+	})
+	select {
+	case err := <-refused:
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("another program listens there: %v", err)
+		}
+	case <-time.After(limit):
+		t.Error("nothing is said of an address that another program has")
+	}
+	namespace.Check(t, other.Close())
 	namespace.Do(t, p.Local, func() {
 		ctx, end := context.WithTimeout(t.Context(), limit)
 		defer end()
@@ -157,7 +173,7 @@ func TestPendingListenerListensWhenTheHostGetsItsAddress(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	closed := Pending(net.ListenConfig{}, "tcp", "203.0.113.1:9862")
+	closed := Pending(net.ListenConfig{}, "tcp", "203.0.113.1:9862", nil)
 	if err := errors.Join(closed.Close(), closed.Close()); err != nil {
 		t.Error(err)
 	}

@@ -65,7 +65,9 @@ func Listen(flags *Flags, log *slog.Logger) ([]net.Listener, error) {
 	}
 	for _, address := range missing {
 		log.Warn("Cannot listen on an address of --web.listen-address, which this host does not have; it is tried again", "address", address)
-		all = append(all, relisten.Pending(net.ListenConfig{}, "tcp", address))
+		all = append(all, relisten.Pending(net.ListenConfig{}, "tcp", address, func(err error) {
+			log.Warn("Cannot listen on an address of --web.listen-address; it is tried again", "address", address, "err", hostport.ListenError(err, address, "agent"))
+		}))
 	}
 	return all, nil
 }
