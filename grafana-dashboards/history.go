@@ -121,6 +121,22 @@ func (p past) loss(by string) string {
 	return p.sum(rules.LongIncrease(metric.PacketsLost), by) + " / (" + p.sum(rules.LongOutcomes.Name, by) + " > 0)"
 }
 
+// highestLoss is the share if all packets without an outcome were lost, where there are any.
+func (p past) highestLoss() string {
+	lost, undecided := p.sum(rules.LongIncrease(metric.PacketsLost), metric.Direction), p.withUnheard(rules.LongIncrease(metric.PacketsUndecided))
+	return "(" + lost + " + " + undecided + ") / (" + p.withUnheard(rules.LongOutcomes.Name) + " > 0) and " + undecided + " > 0"
+}
+
+// withUnheard adds a series by direction and, in reverse, the packets that are undecided forward: they may have reached the reflector, and their
+// replies be lost.
+func (p past) withUnheard(name string) string {
+	unheard := "sum_over_time(" + p.series(rules.LongIncrease(metric.PacketsUndecided), metric.Direction+`="forward"`) + ")"
+	for _, l := range []string{metric.Direction + `", "reverse`, `undecided", "forward`} {
+		unheard = `label_replace(` + unheard + `, "` + l + `", "", "")`
+	}
+	return "sum by (" + metric.Direction + ") (sum_over_time(" + p.series(name) + ") or " + unheard + ")"
+}
+
 // availability is the share of the measured minutes that had a reply.
 func (p past) availability(by string) string {
 	return p.sum(rules.LongUp.Name, by) + " / (" + p.sum(rules.LongMeasured.Name, by) + " > 0)"

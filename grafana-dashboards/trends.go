@@ -85,14 +85,13 @@ func edgeOf(expr, name string) string {
 
 func longLoss() *timeseries.PanelBuilder {
 	all := overTime()
-	undecided := all.sum(rules.LongIncrease(metric.PacketsUndecided), metric.Direction)
 	return byTime(per, counted(text{
 		"Loss",
-		"Lost over received, lost and undecided packets of each interval (RFC 7680), by the sums of its hours: the same at each zoom. Dotted: if all undecided packets had been lost.",
+		"Lost over received, lost and undecided packets of each interval (RFC 7680), by the sums of its hours: the same at each zoom. Dotted: if all undecided packets had been lost; in reverse also those that are undecided forward, whose replies may be lost.",
 		"percentunit", noHours,
 	}, leastRatio,
 		ranged(all.loss(metric.Direction), "{{direction}}"),
-		ranged("("+all.sum(rules.LongIncrease(metric.PacketsLost), metric.Direction)+" + "+undecided+") / ("+all.sum(rules.LongOutcomes.Name, metric.Direction)+" > 0) and "+undecided+" > 0", "{{direction}}, highest"),
+		ranged(all.highestLoss(), "{{direction}}, highest"),
 	)).
 		OverrideByRegexp("/^forward/", props{color(blue)}).
 		OverrideByRegexp("/^reverse/", props{color(orange)}).

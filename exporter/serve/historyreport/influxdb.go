@@ -54,7 +54,8 @@ func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
 
 // points reads hourly values of points from a retention policy, an empty one is the default.
 func (d InfluxDB) points(ctx context.Context, q Query, policy string) (collect, error) {
-	all := collect{}
+	all, wanted := collect{}, q.Labels
+	q = q.bothWays()
 	for from := q.From; from.Before(q.To); from = from.Add(chunk) {
 		to := from.Add(chunk)
 		if to.After(q.To) {
@@ -71,7 +72,7 @@ func (d InfluxDB) points(ctx context.Context, q Query, policy string) (collect, 
 		}
 		q.advance(to)
 	}
-	return all, nil
+	return all.selected(wanted), nil
 }
 
 func (d InfluxDB) name() string {

@@ -18,9 +18,6 @@ import (
 // longPolicy is the retention policy in which deploy/influxdb keeps rows of hours, and runs, for years.
 const longPolicy = "long"
 
-// forwardWay is the direction whose packets arrive at another host.
-const forwardWay = "forward"
-
 // rowsChunk is the time of one request for rows of hours, which have more columns than hourly values of points.
 const rowsChunk = 7 * 24 * time.Hour
 
@@ -262,9 +259,7 @@ func (h *influxHour) addTo(m *Measure, all collect) {
 	one := sampleAt(h.end, h.zone, 0, h.hour, h.kind)
 	switch {
 	case m.Share():
-		if whole := sums.outcomes(); whole > 0 {
-			s.Counted = append(s.Counted, history.Counted{Sample: one, Events: sums.number(rowLost), Whole: whole, Undecided: sums.number(rowUndecided)})
-		}
+		s.Counted = append(s.Counted, history.Counted{Sample: one, Events: sums.number(rowLost), Whole: sums.outcomes(), Undecided: sums.number(rowUndecided)})
 	case m.points.rank > 0:
 		value, half, known := sums.quantile(m.points.rank, sums.unknown())
 		if bound := sums.columns[rowBound]; known && !math.IsNaN(bound) {
@@ -293,7 +288,8 @@ func (h *influxHour) month() Month {
 
 // hours reads the rows of hours from a retention policy, an empty one is the default.
 func (d InfluxDB) hours(ctx context.Context, q Query, policy string) (collect, error) {
-	f, fields := q.Measure.points, rowFields()
+	f, fields, wanted := q.Measure.points, rowFields(), q.Labels
+	q = q.bothWays()
 	if f.rows == hourrow.OfVoice {
 		fields = voiceFields()
 	}
@@ -329,7 +325,7 @@ func (d InfluxDB) hours(ctx context.Context, q Query, policy string) (collect, e
 		s := all.series(one.labels)
 		s.Months = append(s.Months, one.month())
 	}
-	return all, nil
+	return all.selected(wanted), nil
 }
 
 // measurementIn is a measurement of a retention policy.

@@ -44,7 +44,7 @@ func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
 		if to.After(q.To) {
 			to = q.To
 		}
-		if err := p.part(ctx, c, q, from.Add(rules.RecordedWithin), to.Add(rules.RecordedWithin), names, all); err != nil {
+		if err := p.part(ctx, c, q.bothWays(), from.Add(rules.RecordedWithin), to.Add(rules.RecordedWithin), names, all); err != nil {
 			return nil, err
 		}
 		q.advance(to)
@@ -52,7 +52,7 @@ func (p Prometheus) Read(ctx context.Context, q Query) ([]Series, error) {
 	if err := p.months(ctx, c, q, names, all); err != nil {
 		return nil, err
 	}
-	found := all.sorted()
+	found := all.selected(q.Labels).sorted()
 	if len(found) == 0 {
 		return nil, q.missing(ctx, c, names)
 	}

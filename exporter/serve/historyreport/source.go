@@ -79,6 +79,12 @@ func fits(labels, wanted map[string]string) bool {
 	return true
 }
 
+// Values of metric.Direction.
+const (
+	forwardWay = "forward" // its packets arrive at another host
+	reverseWay = "reverse"
+)
+
 // collect has series by their labels.
 type collect map[string]*Series
 
@@ -88,6 +94,45 @@ func (c collect) series(labels map[string]string) *Series {
 		c[key] = &Series{Labels: labels}
 	}
 	return c[key]
+}
+
+// bothWays is the query of a share without its direction: the reverse one needs the forward one.
+func (q Query) bothWays() Query {
+	if q.Measure.Share() {
+		q.Labels = maps.Clone(q.Labels)
+		delete(q.Labels, metric.Direction)
+	}
+	return q
+}
+
+// selected are the series with the wanted labels. Packets that are undecided forward may have reached the reflector, and their replies be lost:
+// in reverse they are undecided, too. Hours without a packet are left out.
+func (c collect) selected(wanted map[string]string) collect {
+	for _, s := range c {
+		if s.Labels[metric.Direction] != reverseWay {
+			continue
+		}
+		labels := maps.Clone(s.Labels)
+		labels[metric.Direction] = forwardWay
+		forward := c[fmt.Sprint(labels)]
+		if forward == nil {
+			continue
+		}
+		unheard := map[int64]float64{}
+		for i := range forward.Counted {
+			unheard[forward.Counted[i].Time.Unix()] = forward.Counted[i].Undecided
+		}
+		for i := range s.Counted {
+			n := unheard[s.Counted[i].Time.Unix()]
+			s.Counted[i].Whole += n
+			s.Counted[i].Undecided += n
+		}
+	}
+	maps.DeleteFunc(c, func(_ string, s *Series) bool {
+		s.Counted = slices.DeleteFunc(s.Counted, func(one history.Counted) bool { return one.Whole <= 0 })
+		return !fits(s.Labels, wanted)
+	})
+	return c
 }
 
 // sorted are the series with samples.
