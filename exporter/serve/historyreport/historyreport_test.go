@@ -339,7 +339,7 @@ func TestWhyThereIsNoHistory(t *testing.T) {
 		{"no hour yet", "delay", `"paris"`, paths, infos, map[string]string{"path": "berlin"}, `of path "berlin": the recording rules write it once an hour`, "retention"},
 		{"no rules", "delay", "", paths, infos, nil, "are they loaded", "retention"},
 		{"no run", "throughput", "", paths, infos, map[string]string{"path": "berlin"}, "no run of the probe tcp completed", "retention"},
-		{"another time", "delay", paths, paths, infos, map[string]string{"path": "berlin"}, "but none from 2026-01-05 to 2026-02-14; the time may be before its retention", "rules"},
+		{"another time", "delay", paths, paths, infos, map[string]string{"path": "berlin"}, "but none from 2026-01-05 to 2026-02-14; the time may be before its retention (--storage.tsdb.retention.time), or too few of the delays are known", "rules"},
 		{"a label with a mistake", "delay", paths, paths, infos, map[string]string{"acess": "umts"}, `has the label "acess"; did you mean "access"?`, "rules"},
 		{"a value with a mistake", "delay", paths, paths, infos, map[string]string{"access": "utms"}, `has access=utms (did you mean "umts"?)`, "rules"},
 		{"a second store without the labels", "delay", paths, "", "", map[string]string{"access": "umts"}, "has no oneway_path_labels_info", "retention"},

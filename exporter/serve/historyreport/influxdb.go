@@ -35,7 +35,8 @@ const (
 // Read implements Source. Tags are the labels of the histories. The rows of hours are read, which reach back for years; else the points, with the reason.
 func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
 	all, from, reason, err := d.long(ctx, q)
-	if err == nil && all == nil {
+	withheld := all.withheld()
+	if err == nil && len(all.sorted()) == 0 {
 		from = "points in the default retention policy"
 		all, err = d.points(ctx, q, "")
 	}
@@ -43,6 +44,10 @@ func (d InfluxDB) Read(ctx context.Context, q Query) ([]Series, error) {
 		return nil, err
 	}
 	found := all.sorted()
+	if len(found) == 0 && withheld {
+		return nil, notFound("historyreport: InfluxDB at %s has rows of hours (%s)%s in the database %q from %s to %s, but none with a %s: %s",
+			d.name(), q.Measure.points.rows, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly), q.Measure.Words, q.Measure.fewKnown())
+	}
 	if len(found) == 0 {
 		return nil, notFound("historyreport: InfluxDB at %s has no points of %s%s in the database %q from %s to %s", d.name(), q.Measure.points.measurement, selection(q.Labels), d.Database, q.From.Format(time.DateOnly), q.To.Format(time.DateOnly))
 	}

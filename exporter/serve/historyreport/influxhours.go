@@ -262,9 +262,13 @@ func (h *influxHour) addTo(m *Measure, all collect) {
 		s.Counted = append(s.Counted, history.Counted{Sample: one, Events: sums.number(rowLost), Whole: sums.outcomes(), Undecided: sums.number(rowUndecided)})
 	case m.points.rank > 0:
 		value, half, known := sums.quantile(m.points.rank, sums.unknown())
-		if bound := sums.columns[rowBound]; known && !math.IsNaN(bound) {
+		switch bound := sums.columns[rowBound]; {
+		case math.IsNaN(bound) || !(sums.number(rowValues) > 0):
+		case known:
 			one.Value, one.Bound = value, bound+half
 			s.Samples = append(s.Samples, one)
+		default:
+			s.withheld++
 		}
 	default:
 		if n := sums.number(rowValues); n > 0 {
@@ -361,13 +365,14 @@ func (c collect) begin() (first time.Time) {
 	return first
 }
 
-// long reads what is kept for years: the rows of hours, or the runs. The reason is why they are not used, or not from where they are sought first.
+// long reads what is kept for years: the rows of hours, or the runs; without a sample there is at most what the rows withhold. The reason is why they are not used, or not from where they are sought first.
 func (d InfluxDB) long(ctx context.Context, q Query) (all collect, from, reason string, err error) {
 	f := q.Measure.points
 	read, what, policies := d.hours, "the rows of hours ("+f.rows+")", []string{longPolicy, ""}
 	if f.rows == "" {
 		read, what, policies = d.points, "runs ("+f.measurement+")", []string{longPolicy}
 	}
+	var left collect
 	for _, policy := range policies {
 		in := fmt.Sprintf("in the retention policy %q", policy)
 		if policy == "" {
@@ -380,6 +385,11 @@ func (d InfluxDB) long(ctx context.Context, q Query) (all collect, from, reason 
 		}
 		if err != nil {
 			return nil, "", "", err
+		}
+		if len(all.sorted()) == 0 && all.withheld() {
+			left = all
+			reason += fmt.Sprintf("; %s %s have no %s: %s", what, in, q.Measure.Words, q.Measure.fewKnown())
+			continue
 		}
 		if len(all.sorted()) == 0 {
 			reason += fmt.Sprintf("; there are no %s %s", strings.TrimPrefix(what, "the "), in)
@@ -397,5 +407,5 @@ func (d InfluxDB) long(ctx context.Context, q Query) (all collect, from, reason 
 		}
 		return all, what + " " + in, strings.TrimPrefix(reason, "; "), nil
 	}
-	return nil, "", strings.TrimPrefix(reason, "; "), nil
+	return left, "", strings.TrimPrefix(reason, "; "), nil
 }

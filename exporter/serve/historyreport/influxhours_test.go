@@ -268,3 +268,31 @@ func TestHoursOfSeveralRequestsAreJoined(t *testing.T) {
 		}
 	}
 }
+
+// Rows whose delays are known of 93 in 100 packets have a median, and no p95.
+func TestRowsWithoutAQuantileAreNamed(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.FormValue("q"), `"long"."oneway_hour"`) {
+			fmt.Fprint(w, `{"results":[{}]}`)
+			return
+		}
+		row := slices.Repeat([]string{"null"}, len(rowFields())+1)
+		row[0], row[1+rowSent], row[1+rowReceived], row[1+rowLost] = fmt.Sprint(monday.Unix()), "100", "100", "0"
+		row[1+rowValues], row[1+rowSum], row[1+rowMin], row[1+rowMax], row[1+rowBound] = "93", "1.86", "0.02", "0.02", "0.001"
+		fmt.Fprintf(w, `{"results":[{"series":[{"name":"oneway_hour","tags":{"path":"p","direction":"forward"},"values":[[%s]]}]}]}`, strings.Join(row, ","))
+	}))
+	t.Cleanup(s.Close)
+	read := func(measure string) error {
+		q := query(t, measure)
+		q.Labels, q.To = map[string]string{metric.Path: "p"}, monday.Add(24*time.Hour)
+		_, err := InfluxDB{URL: s.URL, Database: "oneway"}.Read(t.Context(), q)
+		return err
+	}
+	if err := read("delay"); err != nil {
+		t.Error(err)
+	}
+	want := ` has rows of hours (oneway_hour) with path=p in the database "oneway" from 2026-01-05 to 2026-01-06, but none with a delay p95: too few of the delays are known`
+	if err := read("delay-p95"); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--measure=delay needs half of them") {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

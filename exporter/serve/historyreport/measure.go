@@ -85,6 +85,15 @@ func Measures() []Measure {
 	}
 }
 
+// fewKnown is why an hour has no quantile of its delays, and what there is in place of it.
+func (m *Measure) fewKnown() string {
+	others := "--measure=loss does not need them"
+	if m.points.rank > 0.5 {
+		others = "--measure=delay needs half of them, --measure=loss none"
+	}
+	return "too few of the delays are known, as where replies are lost, so that a quantile has no upper limit; " + others
+}
+
 // MeasureNames are the names of all.
 func MeasureNames() (names []string) {
 	for _, m := range Measures() {

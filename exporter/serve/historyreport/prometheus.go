@@ -91,8 +91,12 @@ func (q *Query) missing(ctx context.Context, c *promapi.Client, names map[[2]str
 	}
 	others := maps.Clone(q.Labels)
 	delete(others, metric.Path)
-	return notFound("historyreport: Prometheus at %s has %s%s, but none%s from %s; the time may be before its retention (--storage.tsdb.retention.time)",
-		c.Name(), q.Measure.recorded, of, selection(others), q.time())
+	name, why := q.Measure.recorded, "the time may be before its retention (--storage.tsdb.retention.time)"
+	if q.Measure.matcher != "" {
+		name += "{" + q.Measure.matcher + "}"
+		why += ", or " + q.Measure.fewKnown()
+	}
+	return notFound("historyreport: Prometheus at %s has %s%s, but none%s from %s; %s", c.Name(), name, of, selection(others), q.time(), why)
 }
 
 // unrecorded is why a series of the measure is not recorded.

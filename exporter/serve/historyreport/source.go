@@ -40,6 +40,8 @@ type Series struct {
 	Samples []history.Sample
 	// Counted are the samples of a share, such as loss.
 	Counted []history.Counted
+	// withheld are the hours whose quantile has no upper limit.
+	withheld int
 	// Months are the months of a delay, of one path in Prometheus or InfluxDB.
 	Months []Month
 	// From is where InfluxDB has it, and Why is why there, if it is not where it is sought first; empty: a store with one place.
@@ -133,6 +135,16 @@ func (c collect) selected(wanted map[string]string) collect {
 		return !fits(s.Labels, wanted)
 	})
 	return c
+}
+
+// withheld reports whether an hour has no upper limit of its quantile.
+func (c collect) withheld() bool {
+	for _, s := range c {
+		if s.withheld > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // sorted are the series with samples.
