@@ -30,6 +30,8 @@ const (
 	WideBound Reason = "the error bound of the values is too wide"
 	// ManyUndecided: the same of packets without an outcome. No number of days helps.
 	ManyUndecided Reason = "too many packets have no outcome"
+	// ManyWithheld: hours whose value has no upper limit, the worst ones perhaps, are left out. No number of days helps.
+	ManyWithheld Reason = "too many hours have no upper limit of the value"
 	// NoRelative: the median is not above zero, so that nothing is relative to it.
 	NoRelative Reason = "the median is not above zero"
 	// Tied: more than half of the values are equal, so that medians show nothing.

@@ -15,13 +15,15 @@ type Side struct {
 	Name    string
 	Samples []history.Sample
 	Counted []history.Counted
+	// Withheld is the number of hours whose value has no upper limit.
+	Withheld int
 }
 
 // SideOf has the samples of all series. Several paths in one hour are samples of one condition: the interval is about these paths.
 func SideOf(name string, all []Series) Side {
 	s := Side{Name: name}
 	for _, one := range all {
-		s.Samples, s.Counted = append(s.Samples, one.Samples...), append(s.Counted, one.Counted...)
+		s.Samples, s.Counted, s.Withheld = append(s.Samples, one.Samples...), append(s.Counted, one.Counted...), s.Withheld+len(one.Withheld)
 	}
 	return s
 }
@@ -40,6 +42,7 @@ func Compare(pairs [][2]Side, m Measure, o Options) []Comparison {
 			continue
 		}
 		if c, ok := history.Compare(pair[0].Samples, pair[1].Samples, m.Better, o.Options); ok {
+			c.Verdict = withhold(withhold(c.Verdict, len(pair[0].Samples), pair[0].Withheld), len(pair[1].Samples), pair[1].Withheld)
 			d := comparisonOf(name, m, c, len(pairs))
 			d.Text += fmt.Sprintf("; A is better %s, n = %d and %d on %d and %d days", betterText(c.BetterA), c.A.Samples, c.B.Samples, c.A.Days, c.B.Days)
 			if c.Pairs > 0 {

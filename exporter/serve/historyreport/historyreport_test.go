@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,10 @@ func query(t *testing.T, measure string) Query {
 }
 
 // prometheus replies with an hourly series of 40 days: the value is the number of the hour, recorded a minute after it.
-func prometheus(t *testing.T) *promapi.Server {
+func prometheus(t *testing.T) *promapi.Server { return prometheusWithout(t, 0) }
+
+// prometheusWithout withholds the quantile of each so manieth hour; 0: of none.
+func prometheusWithout(t *testing.T, each int) *promapi.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/series") {
@@ -59,7 +63,8 @@ func prometheus(t *testing.T) *promapi.Server {
 			for day := range 40 {
 				n := 24*day + hour
 				at := monday.Add(time.Duration(n+1)*time.Hour + time.Minute).Unix()
-				if at >= end-length && at <= end { // both ends
+				withheld := each > 0 && n%each == 0 && factor == 1
+				if at >= end-length && at <= end && !withheld { // both ends
 					values = append(values, fmt.Sprintf(`[%d,"%g"]`, at, factor*float64(n)))
 				}
 			}
@@ -237,6 +242,37 @@ func TestLinesHaveAFigureAndAVerdictEach(t *testing.T) {
 	for _, c := range Analyze(evening(56), m, Options{End: monday.AddDate(0, 0, 56), Zone: time.UTC}).Comparisons {
 		if strings.Contains(c.Name, "busy") {
 			t.Errorf("without busy hours: %s", c.Text)
+		}
+	}
+}
+
+// TestHoursWithoutAnUpperLimitLeaveNoVerdict: one hour in ten, the worst perhaps, has no quantile; one in thirty changes no rank by much.
+func TestHoursWithoutAnUpperLimitLeaveNoVerdict(t *testing.T) {
+	for each, unknown := range map[int]bool{10: true, 30: false} {
+		all, err := Prometheus{prometheusWithout(t, each)}.Read(t.Context(), query(t, "delay"))
+		if err != nil || len(all) != 1 || len(all[0].Withheld) != 40*24/each {
+			t.Fatal(all, err)
+		}
+		m, _ := MeasureByName("delay")
+		s := evening(56)
+		for i := len(s.Samples) - 1; i >= 0; i-- {
+			if i%each == 0 {
+				s.Withheld = append(s.Withheld, s.Samples[i])
+				s.Samples = slices.Delete(s.Samples, i, i+1)
+			}
+		}
+		h := Analyze(s, m, Options{Busy: [2]int{18, 22}, End: monday.AddDate(0, 0, 56), Zone: time.UTC})
+		verdicts := []Verdict{h.HoursOfDay.Verdict, h.Trend.Verdict}
+		for _, c := range append(h.Comparisons, Compare([][2]Side{{SideOf("a", []Series{s}), SideOf("b", []Series{evening(56)})}}, m, Options{})...) {
+			verdicts = append(verdicts, c.Verdict)
+		}
+		if len(verdicts) != 6 {
+			t.Fatalf("%d verdicts", len(verdicts))
+		}
+		for i, v := range verdicts {
+			if withheld := v.Reason == string(history.ManyWithheld); withheld != unknown || withheld && (v.Outcome != string(history.Unknown) || !strings.Contains(v.Text, "too many hours")) {
+				t.Errorf("one hour in %d: verdict %d is %+v", each, i, v)
+			}
 		}
 	}
 }

@@ -268,7 +268,7 @@ func (h *influxHour) addTo(m *Measure, all collect) {
 			one.Value, one.Bound = value, bound+half
 			s.Samples = append(s.Samples, one)
 		default:
-			s.withheld++
+			s.Withheld = append(s.Withheld, one)
 		}
 	default:
 		if n := sums.number(rowValues); n > 0 {

@@ -215,18 +215,18 @@ func ranged(ctx context.Context, c *promapi.Client, selector string, from, to ti
 }
 
 // part reads a part of the time.
-func (p Prometheus) part(ctx context.Context, c *promapi.Client, q Query, from, to time.Time, names map[[2]string]map[string]string, all collect) error {
+func (p Prometheus) part(ctx context.Context, c *promapi.Client, q Query, from, to time.Time, names map[[2]string]map[string]string, found collect) error {
 	values, err := ranged(ctx, c, selector(q.Measure.recorded, q.Measure.matcher, q.Labels), from, to)
 	if err != nil {
 		return err
 	}
-	var more [2]map[string]float64 // the error bound or the whole, and what is undecided, by labels and time
-	for i, name := range []string{q.Measure.bound + q.Measure.whole, q.Measure.undecided} {
+	var more [2]map[string]float64 // what is undecided, and the error bound or the whole, by labels and time
+	var others model.Matrix
+	for i, name := range []string{q.Measure.undecided, q.Measure.bound + q.Measure.whole} {
 		if name == "" {
 			continue
 		}
-		others, err := ranged(ctx, c, selector(name, "", q.Labels), from, to)
-		if err != nil {
+		if others, err = ranged(ctx, c, selector(name, "", q.Labels), from, to); err != nil {
 			return err
 		}
 		more[i] = map[string]float64{}
@@ -237,23 +237,36 @@ func (p Prometheus) part(ctx context.Context, c *promapi.Client, q Query, from, 
 			}
 		}
 	}
-	for _, one := range values {
-		labels := labelsOf(one.Metric, names)
-		if !fits(labels, q.Labels) {
-			continue
-		}
-		zone := q.Zone
-		if z, err := time.LoadLocation(string(one.Metric[zoneLabel])); err == nil && one.Metric[zoneLabel] != "" {
-			zone = z
-		}
-		s, key := all.series(labels), keyOf(one.Metric)
-		for _, v := range one.Values {
-			if end := v.Timestamp.Time(); end.After(from) { // a range has both ends
-				at := key + v.Timestamp.String()
-				other, known := more[0][at]
-				s.add(q.Measure, sampleAt(end, zone, float64(v.Value), string(one.Metric[hourLabel]), string(one.Metric[kindLabel])), other, more[1][at], known)
+	each := func(all model.Matrix, take func(s *Series, at string, one history.Sample)) {
+		for _, one := range all {
+			labels := labelsOf(one.Metric, names)
+			if !fits(labels, q.Labels) {
+				continue
+			}
+			zone := q.Zone
+			if z, err := time.LoadLocation(string(one.Metric[zoneLabel])); err == nil && one.Metric[zoneLabel] != "" {
+				zone = z
+			}
+			s, key := found.series(labels), keyOf(one.Metric)
+			for _, v := range one.Values {
+				if end := v.Timestamp.Time(); end.After(from) { // a range has both ends
+					take(s, key+v.Timestamp.String(), sampleAt(end, zone, float64(v.Value), string(one.Metric[hourLabel]), string(one.Metric[kindLabel])))
+				}
 			}
 		}
+	}
+	recorded := map[string]bool{}
+	each(values, func(s *Series, at string, one history.Sample) {
+		recorded[at] = true
+		other, known := more[1][at]
+		s.add(q.Measure, one, other, more[0][at], known)
+	})
+	if q.Measure.bound != "" { // hours with delays
+		each(others, func(s *Series, at string, one history.Sample) {
+			if !recorded[at] {
+				s.Withheld = append(s.Withheld, one)
+			}
+		})
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ type Series struct {
 	Samples []history.Sample
 	// Counted are the samples of a share, such as loss.
 	Counted []history.Counted
-	// withheld are the hours whose quantile has no upper limit.
-	withheld int
+	// Withheld are the hours whose quantile has no upper limit, without a value.
+	Withheld []history.Sample
 	// Months are the months of a delay, of one path in Prometheus or InfluxDB.
 	Months []Month
 	// From is where InfluxDB has it, and Why is why there, if it is not where it is sought first; empty: a store with one place.
@@ -140,7 +140,7 @@ func (c collect) selected(wanted map[string]string) collect {
 // withheld reports whether an hour has no upper limit of its quantile.
 func (c collect) withheld() bool {
 	for _, s := range c {
-		if s.withheld > 0 {
+		if len(s.Withheld) > 0 {
 			return true
 		}
 	}

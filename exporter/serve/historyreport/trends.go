@@ -90,21 +90,37 @@ func Analyze(s Series, m Measure, o Options) History {
 	}
 	h.describe(s.Samples)
 	if t, ok := history.HoursOfDay(s.Samples, o.Options); ok {
+		t.Verdict = withhold(t.Verdict, len(s.Samples), len(s.Withheld))
 		h.HoursOfDay = hoursOfDay(t)
 	}
 	for _, one := range o.splits() {
-		a, b := divide(s.Samples, func(x history.Sample) history.Sample { return x }, one)
+		same := func(x history.Sample) history.Sample { return x }
+		a, b := divide(s.Samples, same, one)
+		withheldA, withheldB := divide(s.Withheld, same, one)
 		if c, ok := history.Compare(a, b, m.Better, o.Options); ok {
+			c.Verdict = withhold(withhold(c.Verdict, len(a), len(withheldA)), len(b), len(withheldB))
 			h.compared(one, comparisonOf(one.name, m, c, 1))
 		}
 	}
 	if t, ok := history.TrendOf(s.Samples, o.Options); ok {
+		t.Verdict = withhold(t.Verdict, len(s.Samples), len(s.Withheld))
 		h.Trend = trendOf(t, m)
 	}
 	for _, c := range history.Changes(s.Samples) {
 		h.Changes = append(h.Changes, changeOf(c, m, o.Zone))
 	}
 	return h
+}
+
+// fewWithheld is the share of hours without an upper limit up to which the others have a verdict: they move a rank by as much.
+const fewWithheld = 0.05
+
+// withhold is the verdict of samples beside hours that are left out since their value has no upper limit: those may be the worst.
+func withhold(v history.Verdict, samples, withheld int) history.Verdict {
+	if float64(withheld) <= fewWithheld*float64(samples+withheld) {
+		return v
+	}
+	return history.Verdict{Outcome: history.Unknown, Reason: history.ManyWithheld}
 }
 
 func (h *History) compared(of split, c Comparison) {
