@@ -85,21 +85,21 @@ $now - ignoring (quantile_rank) $before
 	}
 	BusyHourExcess = Rule{
 		Name: longName(baseName(metric.Delay), "hour_excess7d"),
-		Doc: `... of those where p95 of at least two single hours of the week is longer as well: a quarter of an hour is 12 % of the two hours of a weekend, and
+		Doc: `... of those where p95 of at least two single hours of the week is longer as well (or the median, which is at most p95, where p95 is withheld): a quarter of an hour is 12 % of the two hours of a weekend, and
 5 % of the five hours of weekdays. Where more than half of the hours of such days have risen, the path has, such as by another route: no hour of the day has an excess.`,
 		Expr: promql(`
 $rise
-and (
+and ignoring (quantile_rank) (
   (
-    max without (zone) ($second)
-    - $before
+    max without (zone, quantile_rank) ($second)
+    - ignoring (quantile_rank) $before
   )
   > ignoring (hour, day_type, quantile_rank) group_left () ($bound + $boundBefore)
   > on (path) group_left () $seconds
-  > $before * on () group_left () (max($ratio) - 1)
+  > ignoring (quantile_rank) $before * on () group_left () (max($ratio) - 1)
 )
 unless ignoring (hour) count without (hour) ($rise) > 12`, names{
-			"rise": BusyHourRise.Name, "before": BusyHourBefore.Name, "second": secondLargest(LongDelayQuantiles.Name+p95.selector(), lastWeek),
+			"rise": BusyHourRise.Name, "before": BusyHourBefore.Name, "second": secondLargest(LongDelayQuantiles.Name+`{quantile_rank=~"0.5|0.95"}`, lastWeek),
 			"bound": Bound7d.Name, "boundBefore": Bound28d.Name, "ratio": ThresholdBusyHourRatio.Name, "seconds": ThresholdBusyHourSeconds.ByPath.Name,
 		}),
 	}
