@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -32,6 +33,7 @@ type firewall struct {
 	blocked []uint16
 	held    [2]func() // passes on what has arrived since hold(direction, true); nil: nothing is held
 	dropped [2]bool
+	former  []net.Conn
 	blocks  int // so many more ports are blocked when they are first seen
 }
 
@@ -47,7 +49,7 @@ func newFirewall(t *testing.T, to string) *firewall {
 	t.Cleanup(func() {
 		_ = near.Close()
 		f.mu.Lock()
-		for _, c := range f.flows {
+		for _, c := range slices.AppendSeq(f.former, maps.Values(f.flows)) {
 			_ = c.Close()
 		}
 		f.mu.Unlock()
@@ -93,6 +95,16 @@ func (f *firewall) pass(dir sample.Direction, b []byte, pass func([]byte)) {
 	f.mu.Unlock()
 	if before == nil && !dropped {
 		pass(b)
+	}
+}
+
+// rebind gives each flow another port towards the reflector; the former one still passes replies.
+func (f *firewall) rebind() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for from, c := range f.flows {
+		f.former = append(f.former, c)
+		delete(f.flows, from)
 	}
 }
 
@@ -353,6 +365,46 @@ func TestOutageOverAChangeOfPortIsOfItsDirection(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLiveSessionOnAnotherNATPortLosesNothing: what is on the way gives the flow another port, several times. Without a Receipt our reflector takes
+// the packets for another sender's until a statistics query arrives.
+func TestLiveSessionOnAnotherNATPortLosesNothing(t *testing.T) {
+	for _, size := range []int{DefaultSize(false), stampfmt.UnauthenticatedBytes} {
+		t.Run(fmt.Sprintf("%d bytes", size), func(t *testing.T) {
+			t.Parallel()
+			b := newTestbed(t, reflector.Options{})
+			f := newFirewall(t, b.peer)
+			o := DefaultOptions()
+			o.Interval, o.LossTimeout, o.Size = 20*time.Millisecond, 500*time.Millisecond, size
+			p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- p.Run(ctx) }()
+			await.That(t, "replies", func() bool { return p.Status().Up })
+			for range 3 {
+				f.rebind()
+				before, _, _ := p.counts()
+				await.That(t, "replies to two queries", func() bool { now, _, _ := p.counts(); return now > before+110 })
+			}
+			s := p.session.Load()
+			s.mu.Lock()
+			v := s.snapshot()
+			s.mu.Unlock()
+			forward, reverse := v.directions[sample.Forward], v.directions[sample.Reverse]
+			if v.RoundTripsLost+forward.Lost.Value+reverse.Lost.Value+forward.Undecided.Value != 0 || v.Shared != ledger.SharedByNone {
+				t.Errorf("%d round trips lost, %d forward, %d reverse, %d undecided, shared %v", v.RoundTripsLost, forward.Lost.Value, reverse.Lost.Value, forward.Undecided.Value, v.Shared)
+			}
+			t.Logf("%d restarts, discarded %v, sent %d %d received %d %d", v.Restarts, v.Discarded, forward.Sent.Value, reverse.Sent.Value, forward.Received.Value, reverse.Received.Value)
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"oneway.example/exporter/core/sample"
 	"oneway.example/exporter/probes/stamp/ledger"
 )
 
@@ -51,6 +52,7 @@ func TestStatusAndTerminalTellAlikeWhyLossesHaveNoDirection(t *testing.T) {
 		"nothing lost of late":        {func(v *snapshot) { v.window.lossRatio = ledger.OptionalOf(0.0, true) }, ""},
 		"lost of late":                {func(v *snapshot) { v.window.lossRatio = ledger.OptionalOf(0.1, true) }, "does not number its replies"},
 		"not numbered":                {func(*snapshot) {}, "does not number its replies; losses have no direction"},
+		"without a clock":             {func(v *snapshot) { v.shared, v.local = false, sample.NoClock }, "does not number its replies; losses have no direction"},
 		"numbered for all senders":    {func(v *snapshot) { v.Shared = ledger.SharedByAll }, "numbers the replies to all of its senders together; losses have no direction"},
 		"several reflectors":          {func(v *snapshot) { v.Shared, v.RoundTripsLost = ledger.SharedAddress, 0 }, "more than one reflector replies at this address"},
 		"numbered for several probes": {func(v *snapshot) { v.Shared = ledger.SharedByHost }, "losses have no direction. Give each probe a local_port"},

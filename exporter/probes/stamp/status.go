@@ -101,6 +101,15 @@ func (v *snapshot) undirected() string {
 
 // defect is what makes a continuing measurement incomplete: in one word, a probe.Status.Cause, and in a sentence.
 func (v *snapshot) defect() (cause, sentence string) {
+	cause, sentence = v.delayDefect()
+	if cause == "" && v.undirected() != "" {
+		return probe.CauseStatelessReflector, v.undirected()
+	}
+	return cause, sentence
+}
+
+// delayDefect is the same of the delays.
+func (v *snapshot) delayDefect() (cause, sentence string) {
 	const invalid = "one-way delay is not valid: "
 	switch {
 	case !v.shared && v.local == sample.NoClock: // by the configuration: no defect
@@ -115,8 +124,6 @@ func (v *snapshot) defect() (cause, sentence string) {
 		return reason, invalid + sample.InWords(reason)
 	case v.contradictory:
 		return probe.CausePathMinimum, "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
-	case v.undirected() != "":
-		return probe.CauseStatelessReflector, v.undirected()
 	}
 	return "", ""
 }

@@ -138,12 +138,12 @@ func TestValuesOfAnUnknownEndAreAbsent(t *testing.T) {
 			}
 			one := document.Directions[0]
 			for _, f := range one.Flows {
-				for _, key := range strings.Fields(c.absent) {
+				for key := range strings.FieldsSeq(c.absent) {
 					if v, ok := f[key]; ok {
 						t.Errorf("%s unknown: %s is %v", unknown, key, v)
 					}
 				}
-				for _, key := range strings.Fields(c.present) {
+				for key := range strings.FieldsSeq(c.present) {
 					if _, ok := f[key]; !ok {
 						t.Errorf("%s unknown: no %s", unknown, key)
 					}

@@ -255,12 +255,13 @@ func TestHoursWithoutAnUpperLimitLeaveNoVerdict(t *testing.T) {
 		}
 		m, _ := MeasureByName("delay")
 		s := evening(56)
-		for i := len(s.Samples) - 1; i >= 0; i-- {
-			if i%each == 0 {
-				s.Withheld = append(s.Withheld, s.Samples[i])
-				s.Samples = slices.Delete(s.Samples, i, i+1)
+		withheld := func(one history.Sample) bool { return int(one.Time.Sub(monday)/time.Hour)%each == 0 }
+		for _, one := range s.Samples {
+			if withheld(one) {
+				s.Withheld = append(s.Withheld, one)
 			}
 		}
+		s.Samples = slices.DeleteFunc(s.Samples, withheld)
 		h := Analyze(s, m, Options{Busy: [2]int{18, 22}, End: monday.AddDate(0, 0, 56), Zone: time.UTC})
 		verdicts := []Verdict{h.HoursOfDay.Verdict, h.Trend.Verdict}
 		for _, c := range append(h.Comparisons, Compare([][2]Side{{SideOf("a", []Series{s}), SideOf("b", []Series{evening(56)})}}, m, Options{})...) {
@@ -270,7 +271,7 @@ func TestHoursWithoutAnUpperLimitLeaveNoVerdict(t *testing.T) {
 			t.Fatalf("%d verdicts", len(verdicts))
 		}
 		for i, v := range verdicts {
-			if withheld := v.Reason == string(history.ManyWithheld); withheld != unknown || withheld && (v.Outcome != string(history.Unknown) || !strings.Contains(v.Text, "too many hours")) {
+			if cannot := v.Reason == string(history.ManyWithheld); cannot != unknown || cannot && (v.Outcome != string(history.Unknown) || !strings.Contains(v.Text, "too many hours")) {
 				t.Errorf("one hour in %d: verdict %d is %+v", each, i, v)
 			}
 		}

@@ -87,10 +87,9 @@ func (a *Account) Report(r *Reply, q Request, now time.Duration) (present bool) 
 
 // Judge decides about the reply to a test packet, whose sample is one; present: it is of the remote end's current session.
 func (a *Account) Judge(in *tstamp.In, r *Reply, q Request, one *PendingReply, now time.Duration, present bool) {
-	switch f := q.Outstanding; {
-	case f == nil: // the delays tell, by T1 in the reply
+	if f := q.Outstanding; f == nil { // the delays tell, by T1 in the reply
 		one.Lost = a.overdue(one)
-	default:
+	} else {
 		one.arrived, one.Expired = now, f.state != packetOutstanding
 		if now-f.sent > a.opts.LossTimeout {
 			one.Lost = a.overdue(one)
