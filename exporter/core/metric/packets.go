@@ -85,7 +85,7 @@ var (
 			ReasonL: {
 				"foreign_reflector: it does not number its replies",
 				"remote_restarted: the reflector's session restarted, or began, meanwhile",
-				"source_port_changed: the reflector numbers the replies to each source port, and the path changed its port meanwhile",
+				"source_port_changed: the path changed its source port meanwhile, and the reflector numbers the replies to each port, or restarted",
 				"session_ended: the probe ended before the direction was known",
 			},
 		},

@@ -31,8 +31,8 @@ type PendingReply struct {
 	undecided bool
 	// Expired: the round trip exceeded the loss timeout.
 	Expired bool
-	// untold: later replies arrived, which our reflector sent before the kernel had told when this one left.
-	untold bool
+	// unreported: later replies arrived, which our reflector sent before the kernel had told when this one left.
+	unreported bool
 	// Copy: the path duplicated the request, and this is the reply to a copy, a packet of its own in reverse only.
 	Copy bool
 }
@@ -72,7 +72,7 @@ func (a *replies) left(reverseSeq uint64, l stampfmt.ReplyTX, done func(*Pending
 	}
 	for i := range a.waiting {
 		if w := &a.waiting[i]; w.Packet.ReverseSeq == reverseSeq {
-			w.untold = true
+			w.unreported = true
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (a *replies) left(reverseSeq uint64, l stampfmt.ReplyTX, done func(*Pending
 // widenT3 widens the uncertainty of T3 in a reply that may have waited in the remote host: it tells when its replies left, and had not the time of
 // this one when it sent later ones. The reply left after T3, and before it arrived.
 func (w *PendingReply) widenT3(told bool) {
-	if t3 := &w.Packet.T3; told && w.untold && t3.Origin == sample.InPacket && w.Packet.T4.Present() {
+	if t3 := &w.Packet.T3; told && w.unreported && t3.Origin == sample.InPacket && w.Packet.T4.Present() {
 		t3.TXUncertainty = max(0, w.Packet.T4.At.Sub(t3.At))
 	}
 }
