@@ -305,7 +305,10 @@ func repliesToFormerPortsAreReceived(t *testing.T, size int, held sample.Directi
 			t.Errorf("%v: %d of %d packets lost, %d round trips, %d forgotten", sample.Direction(dir), lost, d.Sent.Value, v.RoundTripsLost, forgotten)
 		}
 	}
-	if lost := v.directions[held].Lost.Value; lost+forgotten+3 < v.RoundTripsLost {
+	// The last ones that were held took less than the loss timeout in that direction, and more with the way of a busy host. Forward, a request that
+	// is forgotten counts as late only if none after it did, which the receivers of two ports do not keep.
+	last := uint64(o.LossTimeout / o.Interval)
+	if lost := v.directions[held].Lost.Value; held == sample.Reverse && lost+forgotten+last < v.RoundTripsLost {
 		t.Errorf("%v, which held them: %d packets lost, %d round trips, %d forgotten", held, lost, v.RoundTripsLost, forgotten)
 	}
 	if reverse := v.directions[sample.Reverse]; reverse.Sent.Value < v.RoundTripsLost+v.RoundTripsReceived-uint64(3*o.LossTimeout/o.Interval) {
