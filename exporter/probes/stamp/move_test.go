@@ -235,6 +235,30 @@ func TestSilentPathTakesAnotherSourcePort(t *testing.T) {
 	})
 }
 
+// behindFirewall starts a path through a firewall, with a test packet each 20 ms and an own age of its ports. It returns when the path has replies; stop
+// ends it.
+func behindFirewall(t *testing.T, size int, portAge time.Duration) (p *Prober, f *firewall, kind *Type, o Options, stop func()) {
+	t.Helper()
+	b := newTestbed(t, reflector.Options{})
+	f, kind, o = newFirewall(t, b.peer), NewType(), DefaultOptions()
+	kind.portAge = portAge
+	o.Interval, o.LossTimeout, o.Size = 20*time.Millisecond, 500*time.Millisecond, size
+	p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	await.That(t, "replies", func() bool { return p.Status().Up })
+	return p, f, kind, o, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestRepliesToFormerPortsAreReceived: a peer that stands still replies to all that waits when it continues, after the path has
 // taken another source port twice, or the way back does. Without a Receipt in the test packets our reflector has a session for each port.
 func TestRepliesToFormerPortsAreReceived(t *testing.T) {
@@ -249,20 +273,7 @@ func TestRepliesToFormerPortsAreReceived(t *testing.T) {
 }
 
 func repliesToFormerPortsAreReceived(t *testing.T, size int, held sample.Direction) {
-	b := newTestbed(t, reflector.Options{})
-	f := newFirewall(t, b.peer)
-	kind := NewType()
-	kind.portAge = time.Second
-	o := DefaultOptions()
-	o.Interval, o.LossTimeout, o.Size = 20*time.Millisecond, 500*time.Millisecond, size
-	p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	await.That(t, "replies", func() bool { return p.Status().Up })
+	p, f, kind, o, stop := behindFirewall(t, size, time.Second)
 	first := p.port()
 	f.hold(held, true)
 	await.That(t, "another port", func() bool { return p.port() != first })
@@ -276,7 +287,8 @@ func repliesToFormerPortsAreReceived(t *testing.T, size int, held sample.Directi
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		lost, replied = s.account.RoundTripsLost, s.account.AnsweredLate+s.account.Faults().Discarded[ledger.DiscardUnknownSequence]
-		return lost > 0 && replied >= lost // replies to queries are not remembered longer
+		// Queries introduce the port of test packets without a Receipt; the replies to them are forgotten, too.
+		return lost > 0 && (replied == lost || size < DefaultSize(false) && replied > lost)
 	}) {
 		t.Errorf("%d of %d late replies arrived", replied, lost)
 	}
@@ -314,10 +326,7 @@ func repliesToFormerPortsAreReceived(t *testing.T, size int, held sample.Directi
 	if reverse := v.directions[sample.Reverse]; reverse.Sent.Value < v.RoundTripsLost+v.RoundTripsReceived-uint64(3*o.LossTimeout/o.Interval) {
 		t.Errorf("%d replies were sent, to %d requests", reverse.Sent.Value, v.RoundTripsLost+v.RoundTripsReceived)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	stop()
 	if len(kind.hubs) != 0 {
 		t.Errorf("%d sockets are open after the end", len(kind.hubs))
 	}
@@ -330,20 +339,7 @@ func TestOutageOverAChangeOfPortIsOfItsDirection(t *testing.T) {
 		for _, dead := range sample.Directions() {
 			t.Run(fmt.Sprintf("%d bytes/%v", size, dead), func(t *testing.T) {
 				t.Parallel()
-				b := newTestbed(t, reflector.Options{})
-				f := newFirewall(t, b.peer)
-				kind := NewType()
-				kind.portAge = time.Second
-				o := DefaultOptions()
-				o.Interval, o.LossTimeout, o.Size = 20*time.Millisecond, 500*time.Millisecond, size
-				p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				ended := make(chan error, 1)
-				go func() { ended <- p.Run(ctx) }()
-				await.That(t, "replies", func() bool { return p.Status().Up })
+				p, f, _, _, stop := behindFirewall(t, size, time.Second)
 				first := p.port()
 				f.drop(dead, true)
 				await.That(t, "another port", func() bool { return p.port() != first })
@@ -362,10 +358,7 @@ func TestOutageOverAChangeOfPortIsOfItsDirection(t *testing.T) {
 				if lost := v.directions[dead].Lost.Value; v.RoundTripsLost < 80 || lost+some < v.RoundTripsLost || forward+reverse > v.RoundTripsLost+some || v.Restarts != 0 {
 					t.Errorf("%d lost forward, %d reverse, of %d round trips; %d restarts, discarded %v", forward, reverse, v.RoundTripsLost, v.Restarts, v.Discarded)
 				}
-				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				stop()
 			})
 		}
 	}
@@ -377,18 +370,7 @@ func TestLiveSessionOnAnotherNATPortLosesNothing(t *testing.T) {
 	for _, size := range []int{DefaultSize(false), stampfmt.UnauthenticatedBytes} {
 		t.Run(fmt.Sprintf("%d bytes", size), func(t *testing.T) {
 			t.Parallel()
-			b := newTestbed(t, reflector.Options{})
-			f := newFirewall(t, b.peer)
-			o := DefaultOptions()
-			o.Interval, o.LossTimeout, o.Size = 20*time.Millisecond, 500*time.Millisecond, size
-			p, err := NewType().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: f.near.LocalAddr().String()}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- p.Run(ctx) }()
-			await.That(t, "replies", func() bool { return p.Status().Up })
+			p, f, _, _, stop := behindFirewall(t, size, portAge)
 			for range 3 {
 				f.rebind()
 				before, _, _ := p.counts()
@@ -403,10 +385,7 @@ func TestLiveSessionOnAnotherNATPortLosesNothing(t *testing.T) {
 				t.Errorf("%d round trips lost, %d forward, %d reverse, %d undecided, shared %v", v.RoundTripsLost, forward.Lost.Value, reverse.Lost.Value, forward.Undecided.Value, v.Shared)
 			}
 			t.Logf("%d restarts, discarded %v, sent %d %d received %d %d", v.Restarts, v.Discarded, forward.Sent.Value, reverse.Sent.Value, forward.Received.Value, reverse.Received.Value)
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			stop()
 		})
 	}
 }
