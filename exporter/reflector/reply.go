@@ -89,6 +89,9 @@ func (s *shard) count(q *request, known *session, now time.Duration, a *pendingR
 	t.recordActivity(known, now)
 	if q.statsQuery() {
 		t.statsQuery(known, r.Next, r.Finish, now)
+		if r.Finish && r.Epoch == known.epoch {
+			t.release(known)
+		}
 		return known.tx
 	}
 	if q.tlvs.receipt != 0 {

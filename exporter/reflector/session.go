@@ -37,6 +37,9 @@ func makeFlow(peer netip.AddrPort, local netip.Addr, ssid uint16, authenticated 
 	return f
 }
 
+// overtakes is for how long after its first test packet a session may have packets that overtook a statistics query.
+const overtakes = time.Second
+
 // tier is the priority of a session; see the package comment.
 type tier uint8
 
@@ -104,6 +107,9 @@ type session struct {
 	refused       uint64
 	reportedDrops uint32
 	hostReports   uint8
+	// heir is the Epoch of the newest session with another Run that a statistics query, sent at heirT1, has opened in this flow; see ofFlow.
+	heir   uint32
+	heirT1 uint64
 	// remarked and marked count requests that arrived with another DSCP than they were sent with, and with ECN CE.
 	remarked, marked uint16
 	// inRound counts the replies in the shard's current round.
@@ -275,6 +281,12 @@ func (t *table) join(s, bare *session, now time.Duration) {
 		add(uint64(bare.first))
 	}
 	t.close(bare)
+}
+
+// mayBeOf reports whether the test packets of bare, which has no Run, may be of the sender of q: it has sent their numbers before q, or they
+// have just overtaken q. Others are of a former sender with this address.
+func (s *session) mayBeOf(q *request, now time.Duration) bool {
+	return now-s.opened < overtakes || s.received == 0 || int32(uint32(s.counts().Next)-uint32(q.sentBefore())) <= 0
 }
 
 // retract counts the packets that s has counted as received as damaged, since its sender's test packets have Receipts:

@@ -120,7 +120,7 @@ func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingRe
 	case known != nil:
 		src = known.src
 	// Before anything is stored or verified: in a flood this check is the only work.
-	case !s.options.Stateless && !q.authenticated && !s.unknownPeers.open(in.Peer.Addr(), now) && s.findMoved(&key, q) == nil:
+	case !s.options.Stateless && !q.authenticated && !s.unknownPeers.open(in.Peer.Addr(), now) && s.findMoved(&key, q, now) == nil:
 		return s.refuse(nil, NewSessionLimited)
 	default:
 		src = s.table.sources.get(in.Peer.Addr(), now)
@@ -174,7 +174,7 @@ func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingRe
 // lookup finds the session of q, and the Run of key.
 func (s *shard) lookup(q *request, key *sessionKey) *session {
 	if q.tlvs.receipt == 0 {
-		return s.table.byFlow[key.flow]
+		return s.table.ofFlow(q, key.flow)
 	}
 	key.run = runKey(q.receipt.Run)
 	return s.table.byKey[*key]
@@ -191,7 +191,7 @@ func (s *shard) refuse(known *session, why Result) Result {
 }
 
 // findMoved finds the session of q under another key: its sender's address has changed, or it had no Receipts so far.
-func (s *shard) findMoved(key *sessionKey, q *request) *session {
+func (s *shard) findMoved(key *sessionKey, q *request, now time.Duration) *session {
 	if key.run == 0 {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (s *shard) findMoved(key *sessionKey, q *request) *session {
 		moved.key.ssid == key.ssid && moved.key.auth == key.auth {
 		return moved
 	}
-	if bare := s.table.byFlow[key.flow]; bare != nil && bare.key.run == 0 {
+	if bare := s.table.byFlow[key.flow]; bare != nil && bare.key.run == 0 && bare.mayBeOf(q, now) {
 		return bare
 	}
 	return nil
@@ -208,13 +208,13 @@ func (s *shard) findMoved(key *sessionKey, q *request) *session {
 // find finds the session of q by its Receipt, or opens it; without a session it returns the reason.
 func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration) (*session, Result) {
 	t := s.table
-	switch known := s.findMoved(&key, q); {
+	switch known := s.findMoved(&key, q, now); {
 	case known == nil:
 	case known.key.run == 0:
 		t.setRun(known, key.run)
 		return known, Answered
 	case q.movesOn(known):
-		if bare := t.byFlow[key.flow]; bare != nil && bare.key.run == 0 && known.full == 0 {
+		if bare := t.byFlow[key.flow]; bare != nil && bare.key.run == 0 && known.full == 0 && bare.mayBeOf(q, now) {
 			t.join(known, bare, now)
 		}
 		t.rebind(known, key, src)
@@ -236,6 +236,9 @@ func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration)
 		return nil, SessionsFull
 	}
 	opened.begin(q, now)
+	if owner := t.byFlow[key.flow]; owner != opened && q.statsQuery() {
+		owner.heir, owner.heirT1 = opened.epoch, q.base.T1
+	}
 	opened.dropsBefore = s.drops.before[0]
 	// The session's share of the recently refused packets is not known: at most the number it has sent.
 	opened.refused = min(s.refused-s.refusals.before[0], q.sentBefore())

@@ -14,8 +14,8 @@ import (
 type table struct {
 	byKey   map[sessionKey]*session
 	byEpoch map[uint32]*session // all of them
-	// byFlow finds the session of a packet without a (credible) Run: of several with different Runs, the last promoted
-	// one.
+	// byFlow has the session of the packets without a (credible) Run: of several with different Runs, the last promoted
+	// one. See ofFlow.
 	byFlow  map[flow]*session
 	free    []*session
 	windows []*seqwin.Window // free ones
@@ -137,6 +137,30 @@ func (t *table) promote(s *session, to tier) {
 	t.move(s, to)
 	t.byFlow[s.key.flow] = s
 	t.settle(established, t.maxEstablished)
+}
+
+// ofFlow finds the session of q, a test packet without a Receipt. A session with another Run, which is not promoted yet, has those packets that
+// its query has announced: the present session does not wait for their numbers, and they were sent after the query. So a sender that has restarted
+// loses nothing, and a spoofed query takes nothing from the present session.
+func (t *table) ofFlow(q *request, f flow) *session {
+	s := t.byFlow[f]
+	if s == nil || s.heir == 0 || newer(s.heirT1, q.base.T1) || s.awaits(q.base.Seq) {
+		return s
+	}
+	if heir := t.byEpoch[s.heir]; heir != nil && heir.key.flow == f {
+		return heir
+	}
+	return s
+}
+
+// release takes its flow from s, whose sender has ended its run: its numbers begin anew with the next one.
+func (t *table) release(s *session) {
+	if f := s.key.flow; t.byFlow[f] == s {
+		delete(t.byFlow, f)
+		if heir := t.byEpoch[s.heir]; s.heir != 0 && heir != nil && heir.key.flow == f {
+			t.byFlow[f] = heir
+		}
+	}
 }
 
 // settle returns the session of a tier that was idle longest to trial, if the tier has more than most.

@@ -360,13 +360,13 @@ func (s *session) replies() bool {
 }
 
 // replaced reports whether the replies are of another reflector than before: none is valid lately, and those that
-// repeat a test packet are not as the former reflector's.
+// repeat a test packet are not as the former reflector's; or one of several reflectors is the only one now.
 func (s *session) replaced() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	up, decided := s.account.Up()
 	refused := s.account.Refusal()
-	return decided && !up && refused.Known && refused.Value == ledger.DiscardCorrupted
+	return decided && !up && refused.Known && refused.Value == ledger.DiscardCorrupted || s.account.Sole(sched.Now())
 }
 
 // silence is why the peer does not reply.

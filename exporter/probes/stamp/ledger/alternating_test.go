@@ -146,3 +146,36 @@ func TestPacketWithAReplyIsNotLostForward(t *testing.T) {
 		t.Errorf("shared by %v, kind %v, directions known %v %v, %d lost forward, %d in reverse, of %d round trips", s.Shared, s.Kind, s.fwd.known, s.rev.known, s.fwd.now.lost, s.rev.now.lost, s.RoundTripsLost)
 	}
 }
+
+// TestOnlyReflectorLeftIsMeasuredAnew: one of two reflectors at an address ends. With packets without a Receipt only the replies to queries tell it.
+func TestOnlyReflectorLeftIsMeasuredAnew(t *testing.T) {
+	f := known(t, RemoteOurs)
+	f.s.opts.Receipts = false
+	f.tells(5, 0, 0)
+	f.askTimes(100)
+	f.wait(100 * time.Millisecond)
+	query := func(epoch, lost uint32) {
+		t.Helper()
+		r := &Reply{HasReceipt: true, Receipt: stampfmt.Receipt{Filled: true, StatsQuery: true, Words: 3, Epoch: epoch, Next: 100, Base: 100, Received: 100 - lost, Lost: lost, Tx: 50}}
+		q := Request{Seq: 100, StatsQuery: true}
+		f.s.unshare(r, q, f.now)
+		f.s.Report(r, q, f.now)
+	}
+	query(5, 50)
+	if f.s.Shared != SharedAddress {
+		t.Fatalf("shared by %v", f.s.Shared)
+	}
+	for minutes, epoch := range []uint32{5, 6, 5, 6, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5} {
+		if !f.s.QueryDue(f.now + time.Second) {
+			t.Fatalf("no query after %d minutes", minutes)
+		}
+		query(epoch, 50)
+		if f.s.Sole(f.now) {
+			t.Fatalf("session %d is the only one after %d minutes", epoch, minutes)
+		}
+		f.now += time.Minute
+	}
+	if query(5, 50); !f.s.Sole(f.now) {
+		t.Error("16 minutes after the last reply of the other reflector, the present one is not the only one")
+	}
+}

@@ -149,7 +149,7 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 		switch {
 		case a.answeredElsewhere(rc):
 			a.Shared = SharedAddress
-			a.unshare(r, Request{})
+			a.unshare(r, Request{}, now)
 			return true
 		case a.remote.turns == 0: // otherwise another session has received packets that this one may count as lost
 			a.countForward(rc, now)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"math"
+	"time"
 
 	"oneway.example/exporter/net/wire/stampfmt"
 )
@@ -34,6 +35,10 @@ const (
 	mostExplained = 64
 )
 
+// soleTime is for how long one session alone has replied at an address that several reflectors had, when it is measured anew: a load balancer
+// was removed, for example.
+const soleTime = 15 * time.Minute
+
 // ShareNumbers records that the remote end numbers the replies to several sessions of this host together.
 func (a *Account) ShareNumbers() { a.Shared = max(a.Shared, SharedByHost) }
 
@@ -43,9 +48,12 @@ func (a *Account) ShareNumbers() { a.Shared = max(a.Shared, SharedByHost) }
 // A remote end that numbers them by session sends no more replies than requests. Where more numbers than requests are between two
 // replies, one of them is of an earlier request, which has no reply or one that was overtaken, of a statistics query, or of a copy of a
 // request that the path made. Numbers that are missing for no such reason are of other senders.
-func (a *Account) unshare(r *Reply, q Request) {
+func (a *Account) unshare(r *Reply, q Request, now time.Duration) {
 	switch {
 	case a.Shared == SharedAddress:
+		if r.Filled() && r.Receipt.Epoch != a.remote.epoch {
+			a.remote.epoch, a.remote.heard = r.Receipt.Epoch, now
+		}
 	case r.Filled():
 		if !a.alternates(r, q) {
 			return
@@ -64,6 +72,11 @@ func (a *Account) unshare(r *Reply, q Request) {
 		a.endNumbers(func() uint64 { return 0 })
 		a.reverseOn, a.statsQuery.begin, a.remote = false, 0, remote{}
 	}
+}
+
+// Sole reports whether one session of our reflector alone has replied for a long time at an address that several had.
+func (a *Account) Sole(now time.Duration) bool {
+	return a.Shared == SharedAddress && a.remote.epoch != 0 && now-a.remote.heard > soleTime
 }
 
 // alternates reports whether r, the reply to q, shows that several of our reflectors reply in turn: the present session replies, then

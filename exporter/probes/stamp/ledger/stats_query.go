@@ -94,7 +94,8 @@ func (q *statisticsPoller) answered(finish bool) {
 
 // QueryDue reports whether a statistics query is to be sent now, and records it.
 func (a *Account) QueryDue(now time.Duration) bool {
-	return a.statsQuery.due(now, !a.opts.Receipts && a.Kind != RemoteStateful && a.Kind != RemoteStateless, a.opts.Interval)
+	ours := a.Shared == SharedAddress || a.Kind != RemoteStateful && a.Kind != RemoteStateless
+	return a.statsQuery.due(now, !a.opts.Receipts && ours, a.opts.Interval)
 }
 
 // Query records the T1 of a query that is being sent. It returns the query's number, and whether the remote end is to

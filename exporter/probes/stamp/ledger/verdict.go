@@ -58,7 +58,7 @@ func (a *Account) Accept(r *Reply, now time.Duration) (q Request, ok bool) {
 	if !ok {
 		a.Refuse(why, now)
 	} else {
-		a.unshare(r, q)
+		a.unshare(r, q, now)
 	}
 	return q, ok
 }
@@ -77,7 +77,7 @@ func (a *Account) Report(r *Reply, q Request, now time.Duration) (present bool) 
 	}
 	switch {
 	case !q.StatsQuery:
-	case r.counted():
+	case r.Filled():
 		a.statsQuery.answered(r.Receipt.Finish)
 	default:
 		a.foreignStatsQuery(r, now)
