@@ -37,6 +37,22 @@ func TestFollowUpAndReceiptHaveTransmitTimestamps(t *testing.T) {
 	}
 }
 
+// TestReceiptTellsThatStampsCome: behind a queue of this host, each timestamp comes too late for the replies that would report it.
+func TestReceiptTellsThatStampsCome(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.poller("192.0.2.1:5000", 1)
+	var sent []pendingReply
+	for seq := range uint32(30) {
+		rep := k.poll(seq)
+		if r := rep.receipt; r.TellsTX != (seq > 12) || r.EarlierTX != [3]stampfmt.ReplyTX{} {
+			t.Fatalf("reply %d: it tells: %v, %+v", seq, r.TellsTX, r.EarlierTX)
+		}
+		if sent = append(sent, rep.reply); seq >= 12 {
+			l.transmitted(sent[seq-12], 100)
+		}
+	}
+}
+
 // left is the Receipt's entry for a reply with transmitted's timestamp.
 func left(after time.Duration) stampfmt.ReplyTX {
 	return stampfmt.ReplyTX{Known: true, After: after, TXUncertainty: after % 32 * time.Microsecond}

@@ -311,6 +311,7 @@ func (f *filler) receipt(whole []byte) {
 		}
 	}
 	f.host(&r)
+	r.TellsTX = s.tellsTX
 	for i := range r.EarlierTX {
 		r.EarlierTX[i] = s.left(f.next, uint64(i)+1)
 	}

@@ -115,6 +115,7 @@ type session struct {
 	// inRound counts the replies in the shard's current round.
 	round   uint64
 	inRound uint8
+	tellsTX bool // the kernel or the card has reported a transmit timestamp
 }
 
 // cookie identifies reply n of s to the socket, which returns it with the transmit timestamp. It is never 0.
@@ -123,7 +124,11 @@ func (s *session) cookie(n uint64) uint64 { return uint64(s.epoch)<<32 | n&(1<<3
 // stamped records the transmit timestamp of reply n (its low 32 bits). A user-space timestamp is ignored: the reply has
 // one as T3.
 func (s *session) stamped(n uint32, t3 sample.Stamp) {
-	if e := &s.sent[n%sentSlots]; uint32(e.number) == n && t3.Origin >= sample.Kernel && e.stamp.Origin < t3.Origin {
+	if t3.Origin < sample.Kernel {
+		return
+	}
+	s.tellsTX = true
+	if e := &s.sent[n%sentSlots]; uint32(e.number) == n && e.stamp.Origin < t3.Origin {
 		e.stamp = t3
 	}
 }

@@ -30,7 +30,7 @@
 //	4-7  CRC-32C of the whole payload (this field and both HMACs taken as zero)
 //	8-11 Run   12-15 Epoch
 //	16   Next, Base, Received, Lost, Duplicated, Reordered, Late, Corrupted, Bursts
-//	52   Tx   56-67 transmit times of the last three replies   68-71 their TX uncertainty (EarlierTX)
+//	52   Tx   56-67 transmit times of the last three replies   68-71 their TX uncertainty (EarlierTX), lowest bit TellsTX
 //	72   bitmap, words x 8
 //	     host block, if there is one: socket drops (4), Traffic Class (1), and modulo 4096
 //	     remarked packets (12 bits) and packets with CE (12 bits)

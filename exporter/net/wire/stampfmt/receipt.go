@@ -93,6 +93,8 @@ type Receipt struct {
 	// EarlierTX are the transmit times of earlier replies: in the reply numbered n those of n-1, n-2 and n-3; in that
 	// to a statistics query, the last three.
 	EarlierTX [ReportedReplies]ReplyTX
+	// TellsTX: the reflector's kernel or card has told when a reply of this session left, though perhaps too late for EarlierTX.
+	TellsTX bool
 	// Host: there is a host block with SocketDrops. Only some replies have one, and only on request: it replaces the
 	// bitmap's last word, so that the reply is as long as the request.
 	Host bool
@@ -129,7 +131,7 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	} {
 		b = be.AppendUint32(b, v)
 	}
-	b = appendReplyTX(b, r.EarlierTX)
+	b = appendReplyTX(b, r.EarlierTX, r.TellsTX)
 	for _, w := range r.Recent[:words] {
 		b = be.AppendUint64(b, w)
 	}
@@ -180,7 +182,7 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	r.Run, r.Epoch, r.Next, r.Base = be.Uint32(n), be.Uint32(n[4:]), be.Uint32(n[8:]), be.Uint32(n[12:])
 	r.Received, r.Lost, r.Duplicated, r.Reordered = be.Uint32(n[16:]), be.Uint32(n[20:]), be.Uint32(n[24:]), be.Uint32(n[28:])
 	r.Late, r.Corrupted, r.Bursts, r.Tx = be.Uint32(n[32:]), be.Uint32(n[36:]), be.Uint32(n[40:]), be.Uint32(n[44:])
-	r.EarlierTX = parseReplyTX(v[replyTXOffset:])
+	r.EarlierTX, r.TellsTX = parseReplyTX(v[replyTXOffset:])
 	for i := range r.Words {
 		r.Recent[i] = be.Uint64(v[ReceiptFixedBytes+8*i:])
 	}
@@ -212,9 +214,9 @@ const MaxReplyTXAfter = math.MaxUint32 - 1
 const ReportedReplies = 3
 
 // appendReplyTX writes 32 bits for each: nanoseconds plus one, 0 for not known; then ten bits for each TX uncertainty,
-// from the highest: a power of two (5 bits) times a number of microseconds (5 bits).
-func appendReplyTX(b []byte, all [ReportedReplies]ReplyTX) []byte {
-	txUncertainty := uint32(0)
+// from the highest: a power of two (5 bits) times a number of microseconds (5 bits); the lowest bit is tells.
+func appendReplyTX(b []byte, all [ReportedReplies]ReplyTX, tells bool) []byte {
+	txUncertainty, last := uint32(0), uint32(0)
 	for _, l := range all {
 		after, code := uint32(0), uint32(0)
 		if l.Known && l.After >= 0 && l.After <= MaxReplyTXAfter {
@@ -223,17 +225,20 @@ func appendReplyTX(b []byte, all [ReportedReplies]ReplyTX) []byte {
 		b = be.AppendUint32(b, after)
 		txUncertainty = txUncertainty<<10 | code
 	}
-	return be.AppendUint32(b, txUncertainty<<2)
+	if tells {
+		last = 1
+	}
+	return be.AppendUint32(b, txUncertainty<<2|last)
 }
 
-func parseReplyTX(v []byte) (all [ReportedReplies]ReplyTX) {
+func parseReplyTX(v []byte) (all [ReportedReplies]ReplyTX, tells bool) {
 	txUncertainty := be.Uint32(v[4*ReportedReplies:])
 	for i := range all {
 		if after := be.Uint32(v[4*i:]); after != 0 {
 			all[i] = ReplyTX{Known: true, After: time.Duration(after - 1), TXUncertainty: txUncertaintyTime(txUncertainty >> (22 - 10*i) & 0x3ff)}
 		}
 	}
-	return all
+	return all, txUncertainty&1 != 0
 }
 
 func txUncertaintyCode(d time.Duration) uint32 {

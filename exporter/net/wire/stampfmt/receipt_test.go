@@ -39,7 +39,10 @@ func TestTXUncertaintyIsRoundedUpByLittle(t *testing.T) {
 		0, 1, time.Microsecond, time.Microsecond + 1, 31 * time.Microsecond, 31*time.Microsecond + 1, 63 * time.Microsecond,
 		63*time.Microsecond + 1, time.Millisecond, 12345678, time.Second, time.Hour, 18 * time.Hour,
 	} {
-		got := parseReplyTX(appendReplyTX(nil, [ReportedReplies]ReplyTX{{}, {Known: true, TXUncertainty: d}, {}}))
+		got, tells := parseReplyTX(appendReplyTX(nil, [ReportedReplies]ReplyTX{{}, {Known: true, TXUncertainty: d}, {}}, d > time.Second))
+		if tells != (d > time.Second) {
+			t.Errorf("with TX uncertainty %v, it tells: %v", d, tells)
+		}
 		if most := d + d/16 + time.Microsecond; !got[1].Known || got[1].TXUncertainty < d || got[1].TXUncertainty > most || got[0].Known || got[2].Known {
 			t.Errorf("TX uncertainty %v became %+v", d, got)
 		}
@@ -48,7 +51,7 @@ func TestTXUncertaintyIsRoundedUpByLittle(t *testing.T) {
 		t.Errorf("the longest is written as %v", got)
 	}
 	for _, l := range []ReplyTX{{Known: true, After: -1}, {Known: true, After: MaxReplyTXAfter + 1}, {After: 5, TXUncertainty: 5}} {
-		if got := parseReplyTX(appendReplyTX(nil, [ReportedReplies]ReplyTX{l})); got != [ReportedReplies]ReplyTX{} {
+		if got, _ := parseReplyTX(appendReplyTX(nil, [ReportedReplies]ReplyTX{l}, true)); got != [ReportedReplies]ReplyTX{} {
 			t.Errorf("ReplyTX %+v became %+v, want unknown", l, got)
 		}
 	}

@@ -159,6 +159,15 @@ func TestReplyThatWaitedInItsHostIsUncertain(t *testing.T) {
 	}
 }
 
+// TestReceiptTellsThatStampsCome: the replies wait in a queue of the reflector's host from the first one on, so that no Receipt has their times.
+func TestReceiptTellsThatStampsCome(t *testing.T) {
+	f := known(t, RemoteOurs)
+	rc := stampfmt.Receipt{Filled: true, Words: 3, Epoch: 5, TellsTX: true}
+	if f.s.learn(&Reply{HasReceipt: true, Receipt: rc}, f.now, true); !f.s.rev.told {
+		t.Error("it is not known that the reflector tells when replies left")
+	}
+}
+
 func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 	var a replies
 	var got []sample.Stamp

@@ -168,6 +168,7 @@ func (a *Account) learn(r *Reply, now time.Duration, fresh bool) (present bool) 
 			a.finishReverse(next, now)
 		}
 	}
+	a.rev.told = a.rev.told || rc.TellsTX
 	for i, left := range slices.Backward(rc.EarlierTX[:]) { // the timestamps of the previous replies, oldest first
 		a.rev.told = a.rev.told || left.Known
 		if back := uint64(i) + 1; next >= back {
