@@ -102,6 +102,12 @@ var (
 		Absent: "In a window without a reply, in one with so many packets without a reply that the quantile is infinite, and where replies without a round-trip time (oneway_round_trips_invalid_total) could change the quantile by more than a tenth of the median.",
 		Source: "RFC 2681 section 4.1",
 	})
+	HostQueue = Family(Desc{
+		Name: "oneway_host_queue_seconds", Kind: Gauge, Labels: []string{Path, Probe, QuantileL},
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the time from user space to the kernel's transmit timestamp of the test packets of the last window, in seconds: the wait in a queue of this host's own interface, and the system call. It is in no delay of the path and in no round trip; ping has it. A packet without that timestamp within 2 s counts as infinite.",
+		Absent: "In a window without such a timestamp, and in one with so many packets without it that the quantile is infinite.",
+		Source: "RFC 7679 section 3.7.2; Linux SO_TIMESTAMPING, SCM_TSTAMP_SND",
+	})
 	Residence = Family(Desc{
 		Name: "oneway_reflector_residence_seconds", Kind: Histogram, NativeOnly: true, Labels: perProbe,
 		Help:   "T3-T2: time spent in the reflector, in seconds, on the reflector's clock. It has native buckets only, and is not shown to scrapes that take none.",
@@ -115,7 +121,7 @@ func delayGroup() Group {
 		Title: TitleDelay,
 		Descs: []*Desc{
 			DelayErrorBound, DelayErrorComponent, DelayInvalid, DelayLowConfidence, DelayMax, DelayMin, DelayNegative,
-			DelayQuantile, Delay, DelayTXUncertainty, DelayVariation, IPDV, Jitter, Residence, RoundTripTimeMax,
+			DelayQuantile, Delay, DelayTXUncertainty, DelayVariation, HostQueue, IPDV, Jitter, Residence, RoundTripTimeMax,
 			RoundTripTimeMin, RoundTripTimeQuantile, RoundTripTime, TimestampErrorBound,
 		},
 		Measurements: []Measurement{

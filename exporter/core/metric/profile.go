@@ -11,8 +11,8 @@ type Profile uint8
 // The largest numbers of series of a path and probe in the profiles: without faults, and with every reason and event that has a
 // series. The tests of probes check them.
 const (
-	MaxFull       = 157
-	MaxFullFaults = 242
+	MaxFull       = 160
+	MaxFullFaults = 245
 	MaxSlim       = 16
 	// OfAgent is how many of them the agent has and not the probe: state and reason of the path.
 	OfAgent = 2

@@ -104,6 +104,22 @@ or
 			Description: `{{ $value | humanize }} {{ $labels.direction }} packets of {{ $labels.path }}/{{ $labels.probe }} in 5 minutes did not arrive while the host that receives them ({{ if eq $labels.direction "forward" }}the remote end{{ else }}this one, {{ $labels.instance }}{{ end }}) dropped at least as many, its socket's buffer being full, or rejected them for their rate. They count neither as received nor as lost on the path.`,
 		},
 	}
+	HostQueueLong = Rule{
+		Name: "OnewayHostQueueLong",
+		Doc:  `The median: a queue that stands. What a load test of the path makes of its own host's queue is its result.`,
+		Expr: promql(`
+$hostQueue > on (path) group_left () $blowUpSeconds
+unless on (job, instance, path) $loadTestRecent`, names{
+			"hostQueue":      unlessUnscraped(metric.HostQueue.Name + p50.selector()),
+			"blowUpSeconds":  ThresholdDelayBlowUpSeconds.ByPath.Name,
+			"loadTestRecent": LoadTestRecent.Name,
+		}),
+		Alert: &Alert{
+			Severity: Warning, Component: Agent, For: 5 * time.Minute,
+			Summary:     "Packets of {{ $labels.path }} wait for {{ $value | humanizeDuration }} in a queue of {{ $labels.instance }} itself",
+			Description: "Half of the test packets of {{ $labels.path }}/{{ $labels.probe }} waited for {{ $value | humanizeDuration }} or longer in a queue of an interface of {{ $labels.instance }} before they were sent. All other traffic over this interface waits there, too. The delays, round trips and R of the path begin after that queue and do not include it.",
+		},
+	}
 	OutputDropping = Rule{
 		Name: "OnewayOutputDropping",
 		Doc:  `Of the label result: dropped by this agent, rejected by the store.`,
@@ -182,7 +198,7 @@ func agentAlerts() Group {
 	return Group{
 		Name: "oneway-agent", Interval: 30 * time.Second,
 		Rules: []Rule{
-			TargetDown, JobAbsent, ThresholdsMissing, ConfigReloadFailed, ProbeSelfLimited, SocketDrops, HostDrops, OutputDropping,
+			TargetDown, JobAbsent, ThresholdsMissing, ConfigReloadFailed, ProbeSelfLimited, SocketDrops, HostDrops, HostQueueLong, OutputDropping,
 			OutputBehind, SamplesDropped, KeyRejected,
 		},
 	}

@@ -55,6 +55,8 @@ type estimator struct {
 
 	ways  [2]direction
 	times delay.Window // the round trips of the window
+	// waits are the times in the window from user space to the kernel's transmit timestamp; nil: not measured.
+	waits *delay.Window
 	// replied counts the packets of the window with a reply in time.
 	replied uint64
 	parts   parts // of the bounds of the window
@@ -84,11 +86,22 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	if o.slim {
 		return e
 	}
-	e.stamps = new([events]stampCounts)
+	e.stamps, e.waits = new([events]stampCounts), new(delay.Window)
 	for i := range e.ways {
 		e.ways[i].played = &played{variation: delay.Variation{Reach: o.reach()}, voices: newPlaybacks(o)}
 	}
 	return e
+}
+
+// left takes the transmit timestamp of a test packet that user space passed to the kernel at a time.
+func (e *estimator) left(user instant.Time, stamp sample.Stamp) {
+	switch {
+	case e.waits == nil:
+	case stamp.Origin == sample.Kernel:
+		e.waits.Add(sample.Delay{Value: max(0, stamp.At.Sub(user)), Reason: sample.OK})
+	case stamp.Origin == sample.User:
+		e.waits.AddOverdue()
+	}
 }
 
 // take adds a verdict of the ledger.

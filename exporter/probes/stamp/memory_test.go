@@ -89,7 +89,7 @@ func TestMemoryOfASessionIsBounded(t *testing.T) {
 	}{
 		{"slim", metric.Slim, slim, 0, 5200},
 		{"slim with losses", metric.Slim, slim, 7, 6000},
-		{"full", metric.Full, DefaultOptions(), 0, 7400},
+		{"full", metric.Full, DefaultOptions(), 0, 7900},
 	} {
 		if got := bytesOfASession(t, c.o, c.profile, c.lost); got > c.most {
 			t.Errorf("%s: %d bytes, want at most %d", c.name, got, c.most)

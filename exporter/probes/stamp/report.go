@@ -23,6 +23,8 @@ type Report struct {
 	Reverse DirectionReport
 	// RoundTrip is free of clock error: (T4-T1)-(T3-T2).
 	RoundTrip RoundTripReport
+	// HostQueue is how long test packets waited in this host, see metric.HostQueue; nil: not known.
+	HostQueue *Distribution
 	// Undirected is why losses of the last window have no direction; empty: they have one, or nothing was lost in it.
 	Undirected string
 	// Skipped counts due test packets that were not sent, by reason.
@@ -120,7 +122,7 @@ func reportOf(v snapshot) Report {
 	r := Report{
 		Peer: v.peer.String(), Reflector: v.Kind.String(), SharedClock: v.shared,
 		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
-		RoundTrip: v.roundTrip(), Undirected: v.undirected(),
+		RoundTrip: v.roundTrip(), HostQueue: v.window.hostQueue.distribution(), Undirected: v.undirected(),
 		Skipped: map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
 		StampError: ReceiveStamp{v.stampError.Seconds(), v.calibrated},
 	}
@@ -171,9 +173,9 @@ func (v *snapshot) roundTrip() RoundTripReport {
 	return RoundTripReport{Received: v.RoundTripsReceived, Lost: v.RoundTripsLost, Loss: v.window.lossRatio.Pointer(), Time: v.window.roundTrip.distribution()}
 }
 
-// distribution returns nil for an empty spread.
+// distribution returns nil for an empty spread, and for none.
 func (s *spread) distribution() *Distribution {
-	if !s.min.Known {
+	if s == nil || !s.min.Known {
 		return nil
 	}
 	return &Distribution{

@@ -243,6 +243,11 @@ func (s *series) publishTrafficClass(dir sample.Direction, t ledger.TrafficClass
 func (s *series) publishWindow(w *window) {
 	c := s.scope
 	s.spread(w.roundTrip, metric.RoundTripTimeMin, metric.RoundTripTimeMax, metric.RoundTripTimeQuantile)
+	if q := w.hostQueue; q != nil {
+		for i, r := range ranks() {
+			c.SetIf(metric.HostQueue, q.ranks[i].Value, q.ranks[i].Known, r.label)
+		}
+	}
 	c.SetIf(metric.RoundTripLossRatio, w.lossRatio.Value, w.lossRatio.Known)
 	c.SetIf(metric.DelayErrorComponent, w.parts.local.Seconds(), w.parts.any, "local_clock")
 	c.SetIf(metric.DelayErrorComponent, w.parts.remote.Seconds(), w.parts.any, "remote_clock")

@@ -218,7 +218,11 @@ func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries)
 		seq = past - (past-seq)%statsQueryCookie
 	}
 	user, taken := s.account.Transmitted(seq, stamp)
-	if taken && stamp.Origin == sample.Kernel {
+	if !taken {
+		return
+	}
+	s.estimator.left(user, stamp)
+	if stamp.Origin == sample.Kernel {
 		out.hostTx.Observe(stamp.At.Sub(user).Seconds())
 	}
 }

@@ -175,6 +175,9 @@ func (v *snapshot) results() (all []probe.Result) {
 	if r.RoundTrip.Loss != nil && (r.Forward.Loss == nil || r.Reverse.Loss == nil) { // a stateless reflector, or undecided packets
 		all = append(all, probe.Result{Quantity: "loss", Numbers: []report.Number{{Value: r.RoundTrip.Loss, Unit: unit.Ratio}}})
 	}
+	if q := v.window.hostQueue.distribution(); queued(q) && q.P50 != nil {
+		all = append(all, probe.Result{Quantity: "wait in this host", Numbers: []report.Number{{Value: q.P50, Unit: unit.Seconds}}})
+	}
 	if t := r.RoundTrip.Time; t != nil && t.P50 != nil { // the median, as of the delays beside it
 		all = append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: t.P50, Unit: unit.Seconds}}})
 	}

@@ -212,6 +212,10 @@ func (r *Report) notes() (notes []string) {
 	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
 		notes = append(notes, unit.Counted(r.Discarded[reason], "received packet was", "received packets were")+" discarded: "+metric.Words(reason))
 	}
+	if q := r.HostQueue; queued(q) {
+		notes = append(notes, fmt.Sprintf("test packets waited in a queue of this host before they were sent (p50 %s, p95 %s): it is in no delay and no round trip, while ping has it. `tc -s qdisc` shows the queue",
+			unit.MillisecondsOrDash(q.P50), unit.MillisecondsOrDash(q.P95)))
+	}
 	if r.RepliesFrom != "" {
 		notes = append(notes, fmt.Sprintf("replies came from udp %s too, not from udp %s: they count as lost in reverse", r.RepliesFrom, r.Peer))
 	}
@@ -219,6 +223,14 @@ func (r *Report) notes() (notes []string) {
 		notes = append(notes, r.Undirected)
 	}
 	return notes
+}
+
+// leastQueued is the least time in this host that is told: more than system calls and the processor take.
+const leastQueued = 0.001
+
+// queued reports whether test packets waited in this host. A median that is not known is infinite.
+func queued(q *Distribution) bool {
+	return q != nil && (q.P50 == nil || *q.P50 >= leastQueued)
 }
 
 // whyInvalid states why delays are not reported.

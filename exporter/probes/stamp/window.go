@@ -113,6 +113,7 @@ func (w *direction) next(waiting uint64) {
 // window is the result of one window of time. It does not change.
 type window struct {
 	roundTrip  spread
+	hostQueue  *spread                  // see metric.HostQueue; nil: not measured
 	lossRatio  ledger.Optional[float64] // of round trips
 	parts      parts
 	directions [2]windowOf
@@ -174,6 +175,10 @@ func (e *estimator) soFar(known ledger.Known) *window {
 	if decided := e.replied + times.Lost; decided > 0 {
 		w.lossRatio = ledger.OptionalOf(float64(times.Lost)/float64(decided), true)
 	}
+	if e.waits != nil {
+		waits := spreadOf(e.waits.Snapshot())
+		w.hostQueue = &waits
+	}
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
 		undecided := e.undecidedOf(d, known)
@@ -213,6 +218,9 @@ func (e *estimator) close(known ledger.Known) *window {
 		e.ways[i].next(known.Waiting)
 	}
 	e.times.Reset()
+	if e.waits != nil {
+		e.waits.Reset()
+	}
 	e.replied = 0
 	e.disproved = max(0, e.disproved-1)
 	e.parts = parts{disproved: e.disproved > 0}
