@@ -46,7 +46,7 @@ func selfRow(b *boardBuilder) {
 		"Time between user space and the kernel timestamp, 99th percentile: the error that timestamps in user space would add to each delay. By quantile: the wait of this path's test packets before they were sent, above all in a queue of the interface; no delay has it. Resolution: 9 % with native histograms, else classic buckets.",
 		"s", "No kernel timestamps",
 	}, ranged(here(quantileBy("0.99", metric.HostDelay)), "{{instance}} {{event}}"),
-		ranged(of(metric.HostQueue), "wait before sending, quantile {{" + metric.QuantileL + "}}")).
+		ranged(of(metric.HostQueue), "wait before sending, quantile {{"+metric.QuantileL+"}}")).
 		ScaleDistribution(scale(10)))
 	b.WithPanel(counted(text{
 		"Drops and send errors of hosts",

@@ -207,6 +207,9 @@ func expect(want map[string]any, name string, m *dto.Metric) {
 		delete(labels, "quantile_rank")
 		v, _ := strconv.ParseFloat(rank, 64)
 		percent := "p" + strings.ReplaceAll(strconv.FormatFloat(100*v, 'f', -1, 64), ".", "_")
+		if !strings.Contains(name, "quantile") { // the rank stands before the unit
+			name = strings.Replace(name, "_seconds", "_quantile_seconds", 1)
+		}
 		name = strings.Replace(name, "quantile", percent, 1)
 	}
 	switch {
