@@ -21,6 +21,9 @@ type LightValues struct {
 	RoundTrip *Distribution `json:"round_trip_time_seconds,omitempty"`
 	// RoundTripLoss is the share of packets without a reply within the loss timeout.
 	RoundTripLoss *float64 `json:"round_trip_loss_ratio,omitempty"`
+	// HostQueue is the time from user space to the kernel's transmit timestamp, above all the wait in a queue of this host's own
+	// interface: it is in no delay. Profile full only.
+	HostQueue *Distribution `json:"host_queue_seconds,omitempty"`
 }
 
 // Distribution is in seconds. A quantile that lost packets make infinite, or packets without a known delay could change by more than

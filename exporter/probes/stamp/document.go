@@ -34,9 +34,6 @@ type Document struct {
 	Corrupted  counted `json:"corrupted_packets"`
 	// RoundTrips are the packets whose reply arrived, or did not.
 	RoundTrips RoundTrips `json:"round_trips"`
-	// HostQueue is the time from user space to the kernel's transmit timestamp, above all the wait in a queue of this host's own interface:
-	// it is in no delay.
-	HostQueue *Distribution `json:"host_queue_seconds,omitempty"`
 	// Negative counts delays below zero by more than their bound: a proven clock fault.
 	Negative document.ByDirection[uint64] `json:"negative_delays"`
 	// LowConfidence counts valid delays that are smaller than their own bound, so that not even the sign is known.
@@ -83,7 +80,6 @@ func (r *Report) Document() *Document {
 		Late:          each(r, func(d *DirectionReport) *uint64 { return d.Late }),
 		Corrupted:     each(r, func(d *DirectionReport) *uint64 { return d.Corrupted }),
 		RoundTrips:    RoundTrips{r.RoundTrip.Received, r.RoundTrip.Lost},
-		HostQueue:     r.HostQueue,
 		Negative:      each(r, func(d *DirectionReport) uint64 { return d.Negative }),
 		LowConfidence: each(r, func(d *DirectionReport) uint64 { return d.LowConfidence }),
 		TXUncertain:   each(r, func(d *DirectionReport) uint64 { return d.TXUncertain }),
@@ -106,7 +102,7 @@ func (r *Report) light() probe.LightValues {
 		Jitter:     ifKnown(each(r, func(d *DirectionReport) *float64 { return d.Jitter })),
 		Loss:       ifKnown(each(r, func(d *DirectionReport) *float64 { return d.Loss })),
 		BurstRatio: ifKnown(each(r, func(d *DirectionReport) *float64 { return d.BurstRatio })),
-		Voice:      r.voice(), RoundTrip: r.RoundTrip.Time, RoundTripLoss: r.RoundTrip.Loss,
+		Voice:      r.voice(), RoundTrip: r.RoundTrip.Time, RoundTripLoss: r.RoundTrip.Loss, HostQueue: r.HostQueue,
 	}
 }
 

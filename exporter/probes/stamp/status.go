@@ -144,7 +144,7 @@ func (v *snapshot) light() probe.LightValues {
 
 // ofWindow is the report of the last window.
 func (v *snapshot) ofWindow() Report {
-	return Report{Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse), RoundTrip: v.roundTrip()}
+	return Report{Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse), RoundTrip: v.roundTrip(), HostQueue: v.window.hostQueue.distribution()}
 }
 
 // results are those of the last window, for display.
@@ -175,7 +175,7 @@ func (v *snapshot) results() (all []probe.Result) {
 	if r.RoundTrip.Loss != nil && (r.Forward.Loss == nil || r.Reverse.Loss == nil) { // a stateless reflector, or undecided packets
 		all = append(all, probe.Result{Quantity: "loss", Numbers: []report.Number{{Value: r.RoundTrip.Loss, Unit: unit.Ratio}}})
 	}
-	if q := v.window.hostQueue.distribution(); queued(q) && q.P50 != nil {
+	if q := r.HostQueue; queued(q) && q.P50 != nil {
 		all = append(all, probe.Result{Quantity: "wait in this host", Numbers: []report.Number{{Value: q.P50, Unit: unit.Seconds}}})
 	}
 	if t := r.RoundTrip.Time; t != nil && t.P50 != nil { // the median, as of the delays beside it
