@@ -140,11 +140,11 @@ func (t *table) promote(s *session, to tier) {
 }
 
 // ofFlow finds the session of q, a test packet without a Receipt. A session with another Run, which is not promoted yet, has those packets that
-// its query has announced: the present session does not wait for their numbers, and they were sent after the query. So a sender that has restarted
-// loses nothing, and a spoofed query takes nothing from the present session.
+// its query has announced: they were sent after the query, and the present session does not wait for their numbers, or is not proven either. So a
+// sender that has restarted loses nothing, and a spoofed query takes nothing from a proven session.
 func (t *table) ofFlow(q *request, f flow) *session {
 	s := t.byFlow[f]
-	if s == nil || s.heir == 0 || newer(s.heirT1, q.base.T1) || s.awaits(q.base.Seq) {
+	if s == nil || s.heir == 0 || newer(s.heirT1, q.base.T1) || s.awaits(q.base.Seq) && (s.tier == proven || s.key.run == 0) {
 		return s
 	}
 	if heir := t.byEpoch[s.heir]; heir != nil && heir.key.flow == f {
