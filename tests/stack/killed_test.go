@@ -113,7 +113,7 @@ func (s *stack) keepsPoints(t *testing.T) {
 	last := s.ran(t, "tcp")
 	s.influx.kill(t)
 	var run header
-	if !await.Within(settle, func() bool { run = s.ran(t, "tcp"); return run.ID != last.ID }) {
+	if !s.runsSettle(t, func() bool { run = s.ran(t, "tcp"); return run.ID != last.ID }) {
 		t.Fatalf("no completed run of tcp while the store is away; all runs: %+v", s.runs(t))
 	}
 	time.Sleep(15 * time.Second) // the outage ends after the run, so that its points have been refused
