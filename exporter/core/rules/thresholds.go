@@ -24,7 +24,7 @@ var (
 	ThresholdDelayBlowUpRatio   = limitOfPath("delay_blow_up_ratio", 3, `OnewayDelayBlowUp: p95 of 5 min over this many times its baseline ...`)
 	ThresholdDelayBlowUpSeconds = limitOfPath("delay_blow_up_seconds", 0.05, `... and over the baseline by more than this many seconds.
 OnewayHostQueueLong: the median wait in a queue of this host itself.`)
-	ThresholdDelaySeconds       = limitOfPath("delay_seconds", 0.15, `OnewayDelayBlowUp of a path without a baseline: p95 of 5 min over this many seconds (ITU-T
+	ThresholdDelaySeconds = limitOfPath("delay_seconds", 0.15, `OnewayDelayBlowUp of a path without a baseline: p95 of 5 min over this many seconds (ITU-T
 G.114 clause 3: most applications are unaffected below), and over the smallest delay of the hour by more than
 delay_blow_up_seconds.`)
 	ThresholdBaselineHours = limit("baseline_hours", 24, `Hours of history before a baseline exists, which include a busy
