@@ -214,7 +214,7 @@ func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration)
 		t.setRun(known, key.run)
 		return known, Answered
 	case q.movesOn(known):
-		if bare := t.byFlow[key.flow]; bare != nil && bare.key.run == 0 && known.full == 0 && bare.mayBeOf(q, now) {
+		if bare := t.byFlow[key.flow]; bare != nil && bare.key.run == 0 && known.full == 0 {
 			t.join(known, bare, now)
 		}
 		t.rebind(known, key, src)
