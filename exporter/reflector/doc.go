@@ -31,7 +31,8 @@
 //
 // Test packets without a Receipt belong to the session of their flow that was promoted last (see Protection). When its sender restarts, the
 // session that the first statistics query of the new Run opens gets those packets that were sent after the query and whose numbers the former
-// session does not wait for: a spoofed query takes nothing from it. A former session that was not proven gets none of them. A final query ends the claim of its session.
+// session does not wait for: a spoofed query takes nothing from it. A former session that was not proven gets none of them. A final query ends
+// the claim of its session.
 //
 // The reply to a statistics query has no number of its own: Seq is the number of the next reply, and the timestamps in
 // the Receipt are those of the last two replies, Tx-1 and Tx-2.

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -105,4 +106,24 @@ func TestSpoofedQueryTakesNoPackets(t *testing.T) {
 	if r := k.statsQuery(1000, false).receipt; r.Received != 1000 || r.Lost != 0 || r.Next != 1000 {
 		t.Errorf("received %d, duplicated %d, lost %d, next %d; want 1000, any, 0, 1000", r.Received, r.Duplicated, r.Lost, r.Next)
 	}
+}
+
+// TestPacketsAtANewAddressJoinHoweverLateTheQueryIs: a busy host sends the query before the packets that it announces, and it arrives two seconds after them.
+func TestPacketsAtANewAddressJoinHoweverLateTheQueryIs(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.poller("192.0.2.1:5000", 1)
+	k.short(100, false)
+	k.peer = netip.MustParseAddrPort("192.0.2.1:6000")
+	l.now += 20 * time.Millisecond
+	late := k.request(101, func(r *stampfmt.Receipt) { r.StatsQuery, r.Next = true, 101 })
+	for seq := uint32(100); seq < 150; seq++ {
+		k.send(k.base(seq))
+		l.now += 20 * time.Millisecond
+	}
+	l.now += 2 * time.Second
+	k.send(late)
+	if r := k.statsQuery(150, true).receipt; r.Received != 150 || r.Lost != 0 || r.Next != 150 {
+		t.Errorf("received %d, lost %d, next %d; want 150, 0, 150", r.Received, r.Lost, r.Next)
+	}
+	l.s.table.check(t)
 }

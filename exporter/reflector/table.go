@@ -147,17 +147,25 @@ func (t *table) ofFlow(q *request, f flow) *session {
 	if s == nil || s.heir == 0 || newer(s.heirT1, q.base.T1) || s.awaits(q.base.Seq) && (s.tier == proven || s.key.run == 0) {
 		return s
 	}
-	if heir := t.byEpoch[s.heir]; heir != nil && heir.key.flow == f {
+	if heir := t.heirOf(s); heir != nil {
 		return heir
 	}
 	return s
+}
+
+// heirOf is the session that takes the flow of s next, if it is still open there.
+func (t *table) heirOf(s *session) *session {
+	if heir := t.byEpoch[s.heir]; heir != nil && heir.key.flow == s.key.flow { // no session has Epoch 0
+		return heir
+	}
+	return nil
 }
 
 // release takes its flow from s, whose sender has ended its run: its numbers begin anew with the next one.
 func (t *table) release(s *session) {
 	if f := s.key.flow; t.byFlow[f] == s {
 		delete(t.byFlow, f)
-		if heir := t.byEpoch[s.heir]; s.heir != 0 && heir != nil && heir.key.flow == f {
+		if heir := t.heirOf(s); heir != nil {
 			t.byFlow[f] = heir
 		}
 	}

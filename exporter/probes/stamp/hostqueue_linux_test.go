@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestWaitInAQueueOfThisHostIsTold(t *testing.T) {
 	if low, high := all[0], all[len(all)-1]; got < low || got > high {
 		t.Errorf("median wait %v, of other packets %v to %v", got, low, high)
 	}
-	if r := reportOf(v); !slices.ContainsFunc(r.notes(), func(note string) bool { return len(note) > 12 && note[:12] == "test packets" }) {
+	if r := reportOf(v); !slices.ContainsFunc(r.notes(), func(note string) bool { return strings.HasPrefix(note, "test packets waited") }) {
 		t.Errorf("notes %q do not tell the wait", r.notes())
 	}
 }
