@@ -68,6 +68,11 @@ func TestWaitInAQueueOfThisHostIsTold(t *testing.T) {
 	if low, high := all[0], all[len(all)-1]; got < low || got > high {
 		t.Errorf("median wait %v, of other packets %v to %v", got, low, high)
 	}
+	if !slices.ContainsFunc(v.results(), func(r probe.Result) bool {
+		return r.Quantity == "wait in this host" && r.Direction == sample.Forward.String()
+	}) {
+		t.Errorf("results %+v have no wait of the forward direction", v.results())
+	}
 	if r := reportOf(v); !slices.ContainsFunc(r.notes(), func(note string) bool { return strings.HasPrefix(note, "test packets waited") }) {
 		t.Errorf("notes %q do not tell the wait", r.notes())
 	}

@@ -176,7 +176,7 @@ func (v *snapshot) results() (all []probe.Result) {
 		all = append(all, probe.Result{Quantity: "loss", Numbers: []report.Number{{Value: r.RoundTrip.Loss, Unit: unit.Ratio}}})
 	}
 	if q := r.HostQueue; queued(q) && q.P50 != nil {
-		all = append(all, probe.Result{Quantity: "wait in this host", Numbers: []report.Number{{Value: q.P50, Unit: unit.Seconds}}})
+		all = append(all, probe.Result{Quantity: "wait in this host", Direction: sample.Forward.String(), Numbers: []report.Number{{Value: q.P50, Unit: unit.Seconds}}})
 	}
 	if t := r.RoundTrip.Time; t != nil && t.P50 != nil { // the median, as of the delays beside it
 		all = append(all, probe.Result{Quantity: "round trip", Numbers: []report.Number{{Value: t.P50, Unit: unit.Seconds}}})
